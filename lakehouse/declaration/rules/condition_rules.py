@@ -7,7 +7,7 @@ from itertools import chain
 from lakehouse.declaration.columns import Column, Computed
 from lakehouse.declaration.conditions import Condition, FieldIs, HeaderIs, Reject, SchemaIs
 from lakehouse.declaration.names import CHECK_NAMES, RECORD, SHAPE, is_name, spelling_hint
-from lakehouse.declaration.sql import NotComputable, computed_sql, condition_problems, measure_problems
+from lakehouse.declaration.sql import NotComputable, computed_sql, condition_problems, measure_problems, named_columns
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Rollup
 from lakehouse.decoding.column_types import Problem, type_problems
@@ -49,7 +49,7 @@ def _condition_problems(table: TableParts) -> Iterator[Problem]:
         try:
             table.condition_of(rule)
         except NotComputable as error:
-            message, action = _cause_of(table, error.unknown) or error.problem
+            message, action = error.problem
             yield f"reject {rule.reason}: {message}", action
 
 
@@ -122,25 +122,31 @@ def computed_problems(table: TableParts) -> Iterator[Problem]:
         if column.name in table.key:
             message = f"column {column.name}: a computed column cannot be part of the key"
             yield message, "The key must come from records. Name the columns that it is computed from."
+        names = named_columns(column.sql)
+        unreadable = [other for other in table.columns if other.name in names and other.name not in types]
+        if unreadable:
+            yield from _unreadable_problems(column, unreadable)
+            continue
         try:
             computed_sql(column.sql, column.type, types)
         except NotComputable as error:
-            message, action = _cause_of(table, error.unknown) or error.problem
+            message, action = error.problem
             shown_sql = "" if message.startswith(column.sql) else f"{_shorten(column.sql)!r}: "
             yield f"column {column.name}: {shown_sql}{message}", action
 
 
-def _cause_of(table: TableParts, name: str) -> Problem | None:
-    """Why SQL cannot read what it names, if that is another column of the table; ``None`` if it is none."""
-    column = next((column for column in table.columns if column.name == name), None)
-    if isinstance(column, Computed):
-        return f"{name} is a computed column", "Write its expression in its place."
-    if column is not None and column.keep:
-        message = f"{name} has keep: its value may be of an older record than the row, and is known when it is stored"
-        return message, "Compute it in a view, or remove keep."
-    if column is not None and column.is_nested:
-        return f"{name} is {column.type}", "Declare the field that you need as a column, or compute it in a view."
-    return None
+def _unreadable_problems(column: Computed, unreadable: Sequence[Column | Computed]) -> Iterator[Problem]:
+    """The columns that the SQL of a computed column names and cannot read."""
+    for other in unreadable:
+        subject = f"column {column.name}: {_shorten(column.sql)!r}: {other.name}"
+        if isinstance(other, Computed):
+            yield f"{subject} is a computed column", "Write its expression in its place."
+        elif other.keep:
+            effect = "its value may be of an older record than the row, and is known when it is stored"
+            yield f"{subject} has keep: {effect}", "Compute it in a view, or remove keep."
+        else:
+            advice = "Declare the field that you need as a column, or compute it in a view."
+            yield f"{subject} is {other.type}", advice
 
 
 def _shorten(sql: str) -> str:

@@ -64,7 +64,7 @@ def _read_column(reader: PartReader, node: Any) -> Part:
     name = node.name.lower()
     if len(node.parts) > 1 or name not in reader.columns:
         message = f"{node.sql('spark')} is not a column that is read from records"
-        raise NotComputable(message, f"The columns are {', '.join(sorted(reader.columns))}.", name)
+        raise NotComputable(message, f"The columns are {', '.join(sorted(reader.columns))}.")
     part = column_part(name, reader.columns[name])
     return part._replace(sql=reader.places.get(name, part.sql))
 

@@ -28,14 +28,11 @@ _SUPPORTED = (
 
 
 class NotComputable(Exception):  # noqa: N818 - describes a declaration; callers raise it as a DeclarationError
-    """A piece of SQL is not supported in a computed column; ``problem`` is what is wrong, and what to do.
+    """A piece of SQL is not supported in a computed column; ``problem`` is what is wrong, and what to do."""
 
-    ``unknown`` is the name of what is no column that the SQL may read.
-    """
-
-    def __init__(self, message: str, action: str = _SUPPORTED, unknown: str = "") -> None:
-        super().__init__(message, action, unknown)
-        self.problem, self.unknown = (message, action), unknown
+    def __init__(self, message: str, action: str = _SUPPORTED) -> None:
+        super().__init__(message, action)
+        self.problem = message, action
 
 
 class Part(NamedTuple):

@@ -83,11 +83,14 @@ def dropped_parts(sql: str, root: "exp.Expr") -> str:
 
 
 def named_columns(sql: str) -> set[str]:
-    """The names of the columns in a SQL expression, in lower case; empty if the text is not an expression."""
+    """The names of the columns in a SQL expression, in lower case; empty if the text is none, or nested too deeply."""
     from sqlglot import exp  # noqa: PLC0415 - as the parser itself
 
-    root = parse_expression(sql)
-    return {column.parts[0].name.lower() for column in root.find_all(exp.Column)} if root else set()
+    try:
+        root = parse_expression(sql)
+        return {column.parts[0].name.lower() for column in root.find_all(exp.Column)} if root else set()
+    except RecursionError:
+        return set()
 
 
 def names_of(function: "exp.Func") -> list[str]:

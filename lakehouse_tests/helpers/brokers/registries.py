@@ -69,9 +69,9 @@ def register(settings: Settings, table: StreamTable, schema: Mapping[str, Any]) 
         return client.register(f"{table.topic}-value", json.dumps({**schema, "namespace": table.name}))
 
 
-def body(schema: Mapping[str, Any], value: Mapping[str, Any]) -> bytes:
+def body(schema: Any, value: Any) -> bytes:
     buffer = io.BytesIO()
-    fastavro.schemaless_writer(buffer, fastavro.parse_schema(dict(schema)), value)
+    fastavro.schemaless_writer(buffer, fastavro.parse_schema(schema), value)
     return buffer.getvalue()
 
 

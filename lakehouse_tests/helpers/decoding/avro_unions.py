@@ -1,14 +1,13 @@
 """Unions of several types in Avro: schemas, and values with what the reader makes of them."""
 
-import io
 import json
 from typing import Any, NamedTuple
 
-import fastavro
 from hypothesis import strategies as st
 
 from lakehouse.decoding.formats.avro.nodes import type_name
 from lakehouse.decoding.formats.avro.schemas import writer_schema
+from lakehouse_tests.helpers.brokers.registries import body as write
 
 EVENT_A = {
     "type": "record",
@@ -105,9 +104,3 @@ def written_unions(draw: st.DrawFn) -> tuple[dict[str, Any], bytes, Any, Any]:
     datum = (type_name(parsed_branch), value.datum)
     named_value = {branches[index].name: value.named_value}
     return schema, write(schema, {"id": 1, "v": datum, "last": 2}), value.direct_value, named_value
-
-
-def write(schema: Any, record: Any) -> bytes:
-    buffer = io.BytesIO()
-    fastavro.schemaless_writer(buffer, fastavro.parse_schema(schema), record)
-    return buffer.getvalue()

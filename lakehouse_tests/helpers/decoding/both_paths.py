@@ -10,9 +10,11 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column, Late
+from lakehouse.declaration import Column, Late, StreamTable
 from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.fields import Rejection
+from lakehouse.decoding.formats.format import Schemas, WriterSchema
+from lakehouse.decoding.json_parsing import Native
 from lakehouse.decoding.numbers import has_rounded
 from lakehouse.decoding.record_parts import TIME
 from lakehouse.decoding.records import decode, parse
@@ -20,7 +22,7 @@ from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse.decoding.times import judge_late
 from lakehouse.decoding.values import has_explicit_null
-from lakehouse.decoding.verdicts import DecodedRecords, decode_values
+from lakehouse.decoding.verdicts import DecodedRecords, decode_slices, decode_values
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 from lakehouse_tests.helpers.tables.written import WrittenBatch
@@ -45,11 +47,6 @@ def expected(value: bytes | None, broker_time: int | None, rules: Rules) -> dict
     return verdict | flags | {field.name: row.get(field.name) for field in rules.fields} | nulls
 
 
-def decode_batch(batch: WrittenBatch) -> pa.StructArray:
-    arrays = pa.array(batch.values, pa.binary()), pa.array(batch.broker_times, pa.int64())
-    return decode_values(*arrays, batch.rules, NATIVE).verdicts
-
-
 def decode_twice(
     values: Sequence[bytes | None],
     rules: Rules,
@@ -57,16 +54,44 @@ def decode_twice(
     broker_times: Sequence[int | None] | None = None,
 ) -> DecodedRecords:
     """Decode records on the fast path and by the strict rules, require that all results are equal, and return them."""
-    times = None if broker_times is None else pa.array(broker_times, pa.int64())
-    part_arrays = {part: pa.array(contents, pa.binary()) for part, contents in parts.items()}
-    fast, strict = (
-        decode_values(pa.array(values, pa.binary()), times, rules, decoder, part_arrays) for decoder in (NATIVE, None)
-    )
+    fast, strict = (_decode(decoder, values, rules, parts, broker_times) for decoder in (NATIVE, None))
     fast.verdicts.validate(full=True)
     assert fast.verdicts.type == strict.verdicts.type
-    assert repr(fast.verdicts.to_pylist()) == repr(strict.verdicts.to_pylist())
+    for value, row, strict_row in zip(values, fast.verdicts.to_pylist(), strict.verdicts.to_pylist(), strict=True):
+        assert repr(row) == repr(strict_row), value
     assert fast.unmapped_counts == strict.unmapped_counts
     return strict
+
+
+def _decode(
+    decoder: Native | None,
+    values: Sequence[bytes | None],
+    rules: Rules,
+    parts: Mapping[str, Sequence[bytes | None]],
+    broker_times: Sequence[int | None] | None,
+) -> DecodedRecords:
+    times = None if broker_times is None else pa.array(broker_times, pa.int64())
+    part_arrays = {part: pa.array(contents, pa.binary()) for part, contents in parts.items()}
+    slices = [*decode_slices(pa.array(values, pa.binary()), times, rules, decoder, part_arrays)]
+    return DecodedRecords(
+        pa.concat_arrays([decoded.verdicts for decoded in slices]),
+        sum((decoded.unmapped_counts for decoded in slices), Counter()),
+    )
+
+
+def rows_twice(values: Sequence[bytes | None], rules: Rules, *parts: Any) -> list[Any]:
+    """The verdicts of ``decode_twice``."""
+    return list(decode_twice(values, rules, *parts).verdicts.to_pylist())
+
+
+def rows_of_keys(
+    keys: Sequence[bytes | None],
+    table: StreamTable,
+    schemas: Mapping[int, WriterSchema] = MappingProxyType({}),
+    value: bytes = b'{"n":1}',
+) -> list[Any]:
+    """The verdicts on records with these keys and one value, which both paths give."""
+    return rows_twice([value] * len(keys), table.rules(Schemas({**schemas}, {})), {"key": keys})
 
 
 def exact_texts(row: dict[str, Any]) -> dict[str, str]:
@@ -76,7 +101,8 @@ def exact_texts(row: dict[str, Any]) -> dict[str, str]:
 
 def decode_like_strictly(batch: WrittenBatch) -> list[dict[str, Any]]:
     """Decode, compare each row with the strict rules, down to the sign of a zero, and return the rows."""
-    decoded_records = decode_batch(batch)
+    arrays = pa.array(batch.values, pa.binary()), pa.array(batch.broker_times, pa.int64())
+    decoded_records = decode_values(*arrays, batch.rules, NATIVE).verdicts
     decoded_records.validate(full=True)
     rows = decoded_records.to_pylist()
     for value, broker_time, row in zip(batch.values, batch.broker_times, rows, strict=True):
@@ -112,7 +138,15 @@ def count_generated(batches: st.SearchStrategy[WrittenBatch]) -> Counter[str]:
     return counts
 
 
+def batch_of(
+    records: Sequence[str | bytes | None], *columns: Column, time: int | None = None, late: Late | None = None
+) -> WrittenBatch:
+    """Records of a table with these columns, which the broker received at one time."""
+    values = [record.encode() if isinstance(record, str) else record for record in records]
+    rules = Rules(tuple(column.field for column in columns), late.rule if late else None)
+    return WrittenBatch(values, [time] * len(values), rules)
+
+
 def one_column(column: Column, texts: list[str], late: Late | None = None) -> WrittenBatch:
     """One record for each text, with the text as the value of the column."""
-    records: list[bytes | None] = [f'{{"n":{text}}}'.encode() for text in texts]
-    return WrittenBatch(records, [10**15] * len(records), Rules((column.field,), late.rule if late else None))
+    return batch_of([f'{{"n":{text}}}' for text in texts], column, time=10**15, late=late)

@@ -1,8 +1,6 @@
-"""Records decoded on the fast and on the strict path, which must give the same rows and reasons."""
+"""Tables of one format, and the row or the reason that both paths give for a value."""
 
-from collections import Counter
 from collections.abc import Sequence
-from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -10,10 +8,9 @@ import pytest
 
 from lakehouse.declaration import Column, Rejection, StreamTable
 from lakehouse.decoding.formats import Format
-from lakehouse.decoding.json_parsing import Native
 from lakehouse.decoding.rules import Rules
-from lakehouse.decoding.verdicts import decode_slices
-from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
+from lakehouse_tests.helpers.decoding.native import uncertain_records
 
 
 def rows_of(form: Format, *columns: Column) -> StreamTable:
@@ -23,7 +20,7 @@ def rows_of(form: Format, *columns: Column) -> StreamTable:
 
 def verdict_of(table: StreamTable, value: bytes | None) -> Any:
     """The row of a value on both paths, or the reason and the detail of its rejection."""
-    (verdict,) = decode_on_both_paths([value], table.rules())
+    (verdict,) = rows_twice([value], table.rules())
     if verdict["_reason"]:
         with pytest.raises(Rejection, match=verdict["_reason"]):
             table.decode(value)
@@ -33,31 +30,15 @@ def verdict_of(table: StreamTable, value: bytes | None) -> Any:
     return row
 
 
-def decode_on_both_paths(values: Sequence[bytes | None], rules: Rules) -> list[dict[str, Any]]:
-    """The verdicts of records, after comparing those of both paths down to the sign of a zero."""
-    fast, fast_counts = _decode(values, rules, NATIVE)
-    strict, strict_counts = _decode(values, rules, None)
-    for value, fast_row, strict_row in zip(values, fast, strict, strict=True):
-        assert _exact_texts(fast_row) == _exact_texts(strict_row), value
-    assert fast_counts == strict_counts
-    return strict
+def element_rows(table: StreamTable, value: bytes | None, **parts: Any) -> list[Any]:
+    """The rows of a record; in place of a rejected element its reason, of a rejected record the reason alone."""
+    try:
+        rows = table.decode_rows(value, **parts)
+    except Rejection as rejection:
+        return [rejection.reason]
+    return [row.reason if isinstance(row, Rejection) else row for row in rows]
 
 
 def count_plain(values: Sequence[bytes | None], rules: Rules) -> int:
     """The number of records that the fast path decodes by itself."""
     return len(values) - len(uncertain_records(pa.array(values, pa.binary()), None, rules))
-
-
-def _decode(
-    values: Sequence[bytes | None], rules: Rules, decoder: Native | None
-) -> tuple[list[dict[str, Any]], Counter[str]]:
-    rows, counts = list[dict[str, Any]](), Counter[str]()
-    for verdicts, unmapped_counts in decode_slices(pa.array(values, pa.binary()), None, rules, decoder):
-        verdicts.validate(full=True)
-        rows += verdicts.to_pylist()
-        counts += unmapped_counts
-    return rows, counts
-
-
-def _exact_texts(row: dict[str, Any]) -> dict[str, str]:
-    return {name: value.isoformat() if isinstance(value, date) else repr(value) for name, value in row.items()}

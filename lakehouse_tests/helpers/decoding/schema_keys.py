@@ -1,21 +1,14 @@
 """Keys of records with the id of a schema in front, their schemas, and tables that read them."""
 
-import io
 import json
-from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-import fastavro
-import pyarrow as pa
-
 from lakehouse import writer_schema
 from lakehouse.declaration import Column, RecordKey, StreamTable
-from lakehouse.decoding.formats.format import Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.verdicts import decode_slices
-from lakehouse_tests.helpers.decoding.native import NATIVE
+from lakehouse_tests.helpers.brokers.registries import body
 
 DAY = {"type": "int", "logicalType": "date"}
 TIME = {"type": "long", "logicalType": "timestamp-micros"}
@@ -77,33 +70,8 @@ def table_of(*columns: Column, **options: Any) -> StreamTable:
 
 def avro(schema_id: int, value: Any) -> bytes:
     """A key as clients of a registry write it."""
-    body = io.BytesIO()
-    fastavro.schemaless_writer(body, fastavro.parse_schema(json.loads(SCHEMAS[schema_id].text)), value)
-    return add_frame(schema_id, body.getvalue())
+    return add_frame(schema_id, body(json.loads(SCHEMAS[schema_id].text), value))
 
 
 PROTOBUF_BODY = b"\x08\x07\x12\x05north\x19" + bytes(6) + b"\xe0\x3f\x3a\x02\x00\xff\x45\xcd\xcc\xcc\x3d"
 PROTOBUF_KEY = add_frame(7, b"\x02\x02" + PROTOBUF_BODY)
-
-
-def decode(
-    keys: Sequence[bytes | None], table: StreamTable, schemas: dict[int, WriterSchema], decoder: Any, value: bytes
-) -> list[Any]:
-    """The verdicts of records with these keys."""
-    values = pa.array([value] * len(keys), pa.binary())
-    parts = {"key": pa.array(keys, pa.binary())}
-    slices = decode_slices(values, None, table.rules(Schemas(schemas, {})), decoder, parts)
-    return [row for verdicts, _ in slices for row in verdicts.to_pylist()]
-
-
-def decode_alike(
-    keys: Sequence[bytes | None],
-    table: StreamTable,
-    schemas: dict[int, WriterSchema] = SCHEMAS,
-    value: bytes = b'{"n":1}',
-) -> list[Any]:
-    """The verdicts, which both paths give."""
-    decoder = NATIVE
-    strict = decode(keys, table, schemas, None, value)
-    assert list(map(repr, decode(keys, table, schemas, decoder, value))) == list(map(repr, strict))
-    return strict

@@ -105,7 +105,7 @@ def test_a_field_with_a_name_that_the_change_feed_uses_gets_another_column_name(
     [
         (b"", "There are no records"),
         (b"[1]\n", "a file needs one on each line; the first starts with b'[1]'"),
-        (b"a,b\n1,2\n", "the first starts with b'a,b'"),
+        (b'{"a": 1\n{"a": 2\n', "the first starts with b'{\"a\": 1'"),
     ],
 )
 def test_a_sample_without_an_object_is_reported_with_the_reason(
@@ -131,3 +131,31 @@ def test_a_missing_folder_of_declarations_is_reported(
     monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", "no_such_folder")
     assert new_table("orders", "--from-sample", "orders.jsonl") == main.FAILED
     assert "The folder of declarations is missing: no_such_folder" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_sample_of_csv_has_the_columns_of_its_first_row(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("sales.csv").write_text('id,amount,city\n1,"1,250",Bonn\n2,500,Bonn\n3,,Bonn\n', encoding="utf-8")
+    assert new_table("sales", "--from-sample", "sales.csv") == main.DONE
+    output = " ".join(capsys.readouterr().out.split())
+    assert "from 3 records" in output
+    assert "The first line has the names of the columns and is no record" in output
+    assert "placeholders" not in output
+    table = declared_table("sales")
+    assert table.decode(b'1,"1,250",Bonn') == {"id": 1, "amount": "1,250", "city": "Bonn"}
+
+
+@pytest.mark.parametrize(
+    ("text", "record", "row"),
+    [
+        ("Bonn,sunny\nUlm,wet\n", b"Bonn,dry", {"column_1": "Bonn", "column_2": "dry"}),
+        ("id,id\n1,2\n", b"1,2", {"column_1": "1", "column_2": "2"}),
+        ("level=info n=1\nlevel=warn n=2\n", b"level=bad n=3", {"level": "bad", "n": 3}),
+        ("it rains\nit is dry\n", b"it snows", {"value": "it snows"}),
+    ],
+)
+def test_a_sample_of_texts_is_read_like_a_topic_of_them(
+    folder: Path, text: str, record: bytes, row: dict[str, object]
+) -> None:
+    Path("sample.txt").write_text(text, encoding="utf-8")
+    assert new_table("texts", "--from-sample", "sample.txt") == main.DONE
+    assert declared_table("texts").decode(record) == row

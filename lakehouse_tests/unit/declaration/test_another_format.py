@@ -1,13 +1,10 @@
 """A format that a project adds: decoding, publishing and declaring use it like any other."""
 
 import json
-import subprocess
-import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from pyspark import cloudpickle
 
 from lakehouse.declaration import Avro, Column, Compressed, Csv, Json, Rejection, StreamTable, Text
 from lakehouse.declaration.inference.proposal import propose
@@ -18,11 +15,11 @@ from lakehouse.decoding.formats.format import Format, RegisteredSchema, Unusable
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse.errors import DeclarationError, TopicError
-from lakehouse.ingest.decode import _decoder
 from lakehouse.kafka.publish import PublishOptions, _make_value_writer, record_key
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.barred_format import Barred
 from lakehouse_tests.helpers.decoding.native import NATIVE
+from lakehouse_tests.helpers.decoding.workers import rows_of_worker
 
 BARRED = Barred(("id", "city", "visits"))
 COLUMNS = [
@@ -50,28 +47,13 @@ def test_records_become_rows_or_reasons_on_both_paths(decoder) -> None:
     assert TABLE.decode(VALUES[0]) == ROWS[0]
 
 
-WORKER = """
-import pickle, sys
-for name in ("lakehouse", "lakehouse_tests"):
-    sys.modules[name] = None  # an import of it fails
-decode, values = pickle.load(sys.stdin.buffer)
-print([verdicts.to_pylist() for verdicts in decode(iter([values]))])
-"""
-
-
 @pytest.mark.parametrize("form", [BARRED, Compressed(BARRED, "gzip"), Compressed(BARRED, "zstd")])
 def test_a_worker_without_the_package_and_the_format_decodes_the_same_rows(form: Format) -> None:
     compress = Compressed(Text(), form.codec).writer() if isinstance(form, Compressed) else None
     lines = [value and json.dumps({"value": value.decode()}).encode() for value in VALUES]
     packed_values = [line and compress(line) for line in lines] if compress else VALUES
-    values = pa.array(packed_values, pa.binary())
-    decode = _decoder(replace(TABLE, format=form))
-    pickled_function = cloudpickle.dumps((decode, values))
-    process = subprocess.run([sys.executable, "-c", WORKER], input=pickled_function, capture_output=True, check=False)
-    assert process.returncode == 0, process.stderr.decode()
-    (local,) = decode(iter([values]))
-    assert [row["_reason"] for row in local.to_pylist()] == REASONS
-    assert process.stdout.decode().strip() == repr([local.to_pylist()])
+    rows = rows_of_worker(replace(TABLE, format=form), pa.array(packed_values, pa.binary()))
+    assert [row["_reason"] for row in rows] == REASONS
 
 
 def test_lines_of_json_are_published_as_the_format_writes_them() -> None:
@@ -99,34 +81,6 @@ def test_a_time_requires_a_pattern_if_values_have_no_types() -> None:
 @pytest.mark.parametrize("form", [Barred, Avro, "barred"])
 def test_a_value_that_is_not_a_format_is_refused(form) -> None:
     with pytest.raises(DeclarationError, match="format must be a Json, an Avro, .* or a Compressed, not "):
-        replace(TABLE, format=form)
-
-
-class Unwritten(Format):  # a format that is not a dataclass: its repr contains its address in memory
-    parser, writer = Barred.parser, Barred.writer
-    names = ("id",)
-
-
-@dataclass(frozen=True)
-class Kindless(Barred):
-    framed = needs_schemas = True
-
-
-@dataclass(frozen=True)
-class Frameless(Barred):
-    needs_schemas, schema_kind = True, "BARS"
-
-
-@pytest.mark.parametrize(
-    ("form", "fact"),
-    [
-        (Unwritten(), "format Unwritten is not a frozen dataclass"),
-        (Kindless(("id",)), "format Kindless needs schemas, but it is not framed or has no schema_kind"),
-        (Frameless(("id",)), "format Frameless needs schemas, but it is not framed or has no schema_kind"),
-    ],
-)
-def test_an_incomplete_format_is_refused(form, fact: str) -> None:
-    with pytest.raises(DeclarationError, match=fact):
         replace(TABLE, format=form)
 
 

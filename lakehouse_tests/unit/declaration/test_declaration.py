@@ -6,26 +6,25 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable, Time, Topic, Topics, Zone
+from lakehouse.declaration import (
+    Column,
+    Deletes,
+    FieldIs,
+    Late,
+    Measure,
+    Month,
+    Rollup,
+    StreamTable,
+    Topic,
+    Topics,
+    ValueOrObject,
+    Zone,
+)
 from lakehouse.decoding.fields import Field, Form, Limits, Place
 from lakehouse.errors import DeclarationError
+from lakehouse_tests.unit.declaration.ratings import ID, RATED_AT, STARS, declare
 
-ID = Column("id", "BIGINT", required=True, doc="Number of the movie.")
-RATED_AT = Column(
-    "rated_at",
-    "TIMESTAMP",
-    required=True,
-    source="time",
-    written=Time("%Y-%m-%d %H:%M:%S"),
-    doc="When it was rated.",
-)
-STARS = Column("stars", "INT", between=(1, 5), doc="One to five.")
 COUNT = {"ratings": Measure("count(*)", "BIGINT", "How many.")}
-
-
-def declare(**changes: Any) -> StreamTable:
-    parts: dict[str, Any] = {"columns": [ID, RATED_AT, STARS], "key": ["id"]}
-    return StreamTable(name="ratings", topic="ratings", doc="Ratings.", **(parts | changes))
 
 
 def rollup(**changes: Any) -> Rollup:
@@ -70,6 +69,9 @@ def test_a_column_is_a_rule_for_its_field() -> None:
         {"topic": "", "source": Topic("ratings", order="offset")},
         {"late": Late("rated_at", timedelta(days=1))},
         {"columns": [ID, RATED_AT, Column("stars", "INT", between=(0, 5), doc="One to five.")]},
+        {"columns": [ID, RATED_AT, replace(STARS, source=ValueOrObject("stars", "n"))]},
+        {"deletes": Deletes(when=FieldIs("op", ["D"]))},
+        {"deletes": Deletes(truncates=FieldIs("op", ["T"]))},
     ],
 )
 def test_the_fingerprint_changes_with_options_that_decide_rows(changes: dict[str, Any]) -> None:
@@ -123,5 +125,3 @@ def test_replace_changes_the_topic_or_the_source_of_both_spellings() -> None:
     assert (replace(long, source=Topics(["a", "b"])).topic, replace(long, doc="New.").source) == ("", long.source)
     with pytest.raises(DeclarationError, match="topic and source are both declared"):
         replace(long, topic="other")
-    with pytest.raises(DeclarationError, match="topic and source are both declared"):
-        StreamTable("t", "a", "T.", [Column("id", "BIGINT", "Number.")], [], source=Topic("b"))

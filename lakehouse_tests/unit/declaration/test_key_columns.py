@@ -14,7 +14,8 @@ from lakehouse.declaration.inference.proposal import Proposal, propose
 from lakehouse.declaration.inference.proposed_changes import KeyedValue
 from lakehouse.decoding.formats.framing import add_frame
 
-MILLISECONDS = 1_530_008_520_000
+MILLISECONDS = struct.pack(">q", 1_530_008_520_000)
+TEXT_KEY, BINARY_KEY = (("record_key", type_, "RecordKey()") for type_ in ("STRING", "BINARY"))
 
 
 def proposal_for(*records: tuple[bytes | None, Any]) -> Proposal:
@@ -31,12 +32,8 @@ def key_lines(proposal: Proposal) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize(
     ("keys", "lines", "form"),
     [
-        (
-            [b"sensors/a/temp", "sensors/é".encode()],
-            [("record_key", "STRING", "RecordKey()")],
-            "text, such as 'sensors/a",
-        ),
-        ([b"7", b"8"], [("record_key", "STRING", "RecordKey()")], "text, such as '7'"),
+        ([b"sensors/a/temp", "sensors/é".encode()], [TEXT_KEY], "text, such as 'sensors/a"),
+        ([b"7", b"8"], [TEXT_KEY], "text, such as '7'"),
         (
             [(n).to_bytes(8, "big") for n in (7, 2**40)],
             [("record_key", "BIGINT", "RecordKey('big_endian')")],
@@ -63,15 +60,11 @@ def key_lines(proposal: Proposal) -> list[tuple[str, str, str]]:
             [("payload", "BIGINT", "RecordKey('json', 'payload')")],
             "JSON",
         ),
-        ([bytes(range(1, 17))], [("record_key", "BINARY", "RecordKey()")], "bytes, neither text nor a whole number"),
+        ([bytes(range(1, 17))], [BINARY_KEY], "bytes, neither text nor a whole number"),
+        ([b"lead" + MILLISECONDS], [BINARY_KEY], "bytes that end with a"),
         (
-            [b"lead" + struct.pack(">q", MILLISECONDS)],
-            [("record_key", "BINARY", "RecordKey()")],
-            "bytes that end with a",
-        ),
-        (
-            [struct.pack(">i", number) + struct.pack(">q", MILLISECONDS) for number in range(20)] + [b"\xff"],
-            [("record_key", "BINARY", "RecordKey()")],
+            [struct.pack(">i", number) + MILLISECONDS for number in range(20)] + [b"\xff"],
+            [BINARY_KEY],
             "bytes: 20 of 21 are bytes that end with a",
         ),
     ],

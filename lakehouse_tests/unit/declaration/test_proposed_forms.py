@@ -11,6 +11,9 @@ import pytest
 from lakehouse.declaration import Column, StreamTable, TextNumber, Time
 from lakehouse.declaration.inference.proposal import Proposal, propose
 
+DAY, LEAP_DAY = date(2026, 1, 31), date(2024, 2, 29)
+SECOND = datetime(2026, 1, 31, 10, 15, 30, tzinfo=UTC)
+HALF, NEXT = (SECOND.replace(microsecond=number) for number in (500_000, 500_001))
 LINE = re.compile(r", write (Column\(.*\))\.")
 
 
@@ -36,53 +39,28 @@ def line_in(proposal: Proposal) -> str | None:
         ),
         ("quantity", ["1", "250"], '"BIGINT", written="text"', [1, 250]),
         ("tiny", [".5", "1"], '"DECIMAL(38,1)", written="text"', [Decimal("0.5"), Decimal("1.0")]),
-        (
-            "day",
-            ["20260131", "20240229"],
-            '"DATE", written=Time("%Y%m%d")',
-            [date(2026, 1, 31), date(2024, 2, 29)],
-        ),
-        (
-            "day",
-            [20260131, 20240229],
-            '"DATE", written=Time("%Y%m%d", written="number")',
-            [date(2026, 1, 31), date(2024, 2, 29)],
-        ),
-        (
-            "stamp",
-            [20260131101530],
-            '"TIMESTAMP", written=Time("%Y%m%d%H%M%S", written="number")',
-            [datetime(2026, 1, 31, 10, 15, 30, tzinfo=UTC)],
-        ),
-        (
-            "sent_at",
-            ["1769854530500"],
-            '"TIMESTAMP", written=Time(epoch="milliseconds", written="text")',
-            [datetime(2026, 1, 31, 10, 15, 30, 500_000, tzinfo=UTC)],
-        ),
-        (
-            "time_ns",
-            ["1769854530500000999"],
-            '"TIMESTAMP", written=Time(epoch="nanoseconds", written="text")',
-            [datetime(2026, 1, 31, 10, 15, 30, 500_001, tzinfo=UTC)],
-        ),
+        ("day", ["20260131", "20240229"], '"DATE", written=Time("%Y%m%d")', [DAY, LEAP_DAY]),
+        ("day", [20260131, 20240229], '"DATE", written=Time("%Y%m%d", written="number")', [DAY, LEAP_DAY]),
+        ("stamp", [20260131101530], '"TIMESTAMP", written=Time("%Y%m%d%H%M%S", written="number")', [SECOND]),
+        ("sent_at", ["1769854530500"], '"TIMESTAMP", written=Time(epoch="milliseconds", written="text")', [HALF]),
+        ("time_ns", ["1769854530500000999"], '"TIMESTAMP", written=Time(epoch="nanoseconds", written="text")', [NEXT]),
         (
             "start",
             ["1769854530500000999", "1769854530500001000"],
             '"TIMESTAMP", written=Time(epoch="nanoseconds", written="text")',
-            [datetime(2026, 1, 31, 10, 15, 30, 500_001, tzinfo=UTC)] * 2,
+            [NEXT] * 2,
         ),
         (
             "begin",
             ["1769854530", ""],
             '"TIMESTAMP", written=Time(epoch="seconds", written="text"), null_values=[""]',
-            [datetime(2026, 1, 31, 10, 15, 30, tzinfo=UTC), None],
+            [SECOND, None],
         ),
         (
             "closed_at",
             [1769854530500, 0],
             '"TIMESTAMP", written=Time(epoch="milliseconds"), null_values=["0"]',
-            [datetime(2026, 1, 31, 10, 15, 30, 500_000, tzinfo=UTC), None],
+            [HALF, None],
         ),
         (
             "price",
@@ -106,24 +84,9 @@ def line_in(proposal: Proposal) -> str | None:
         ("price", ["1,250", "7"], "\"BIGINT\", written=TextNumber(thousands=',')", [1250, 7]),
         ("price", ["1 250", "7"], "\"BIGINT\", written=TextNumber(decimal=',', thousands=' ')", [1250, 7]),
         ("price", ["12.5", "n/a"], '"DECIMAL(38,1)", written="text", null_values=["n/a"]', [Decimal("12.5"), None]),
-        (
-            "day",
-            ["20260131", "00000000"],
-            '"DATE", written=Time("%Y%m%d"), null_values=["00000000"]',
-            [date(2026, 1, 31), None],
-        ),
-        (
-            "day",
-            [20260131, 0],
-            '"DATE", written=Time("%Y%m%d", written="number"), null_values=["0"]',
-            [date(2026, 1, 31), None],
-        ),
-        (
-            "on",
-            ["2026-01-31", "-", ""],
-            '"DATE", written=Time("%Y-%m-%d"), null_values=["", "-"]',
-            [date(2026, 1, 31), None, None],
-        ),
+        ("day", ["20260131", "00000000"], '"DATE", written=Time("%Y%m%d"), null_values=["00000000"]', [DAY, None]),
+        ("day", [20260131, 0], '"DATE", written=Time("%Y%m%d", written="number"), null_values=["0"]', [DAY, None]),
+        ("on", ["2026-01-31", "-", ""], '"DATE", written=Time("%Y-%m-%d"), null_values=["", "-"]', [DAY, None, None]),
     ],
 )
 def test_the_line_that_a_proposal_names_reads_its_records(

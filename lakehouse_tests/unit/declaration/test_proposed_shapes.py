@@ -1,11 +1,12 @@
-"""What a proposal says of odd records: several shapes, texts that hold JSON or bytes, and unreadable records."""
+"""What a proposal says of odd records: several shapes, arrays, texts with JSON or bytes, and unreadable records."""
 
 import json
 from base64 import b64encode
+from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Explode, StreamTable
+from lakehouse.declaration import Column, Explode, StreamTable
 from lakehouse.declaration.inference.proposal import propose
 from lakehouse.decoding.fields import Rejection
 from lakehouse_tests.helpers.proposals import infer, types
@@ -88,3 +89,40 @@ def test_the_time_of_an_event_may_have_any_form_of_its_standard() -> None:
     assert (column.type, column.time.pattern) == ("TIMESTAMP", "iso8601")
     (column,) = [column for column in infer({"id": 1, "time": event["time"]}).columns if column.name == "time"]
     assert column.time.pattern == "%Y-%m-%dT%H:%M:%SZ"
+
+
+RECORD = {"timeUnixNano": "1767225600000000001", "body": {"stringValue": "a"}, "severityNumber": 9}
+RESOURCE = {"attributes": [{"key": "service.name", "value": {"stringValue": "shop"}}]}
+
+
+def logs(*records: Any) -> bytes:
+    scopes = [{"scope": {"name": "s"}, "logRecords": list(records)}]
+    return json.dumps({"resourceLogs": [{"resource": RESOURCE, "scopeLogs": scopes}]}).encode()
+
+
+def test_each_array_within_an_array_is_named_as_possible_rows() -> None:
+    (warning,) = [text for text in propose([logs(RECORD)]).warnings if "rows_from=" in text]
+    paths = '"resourceLogs", or ("resourceLogs[]", "scopeLogs"), or ("resourceLogs[]", "scopeLogs[]", "logRecords")'
+    assert f"write rows_from={paths}, declare" in warning
+
+
+def test_the_line_that_is_named_for_attributes_reads_them_and_other_pairs_have_none() -> None:
+    content = {"id": 1, "labels": RESOURCE["attributes"], "tags": [{"key": "a", "value": "b"}], "none": [{"key": "a"}]}
+    proposal = propose([json.dumps(content).encode()])
+    (warning,) = [text for text in proposal.warnings if "attributes" in text]
+    line = 'Column("labels", "MAP<STRING, STRING>", doc="", required=True, written="otlp")'
+    assert warning == f"labels has attributes. To store a map, write {line}."
+    table = StreamTable("t", "t", "", [eval(line, {"Column": Column})], [])  # noqa: S307 - the line that a user copies
+    assert table.decode(json.dumps(content).encode())["labels"] == [("service.name", "shop")]
+
+
+def test_records_that_are_arrays_have_their_elements_as_rows() -> None:
+    proposal = propose([b'[{"id": 1, "n": 2}, {"id": 2, "n": 3}]', b"[]", b'[{"id": 3}, 7]', b"x"])
+    assert [(column.name, column.required) for column in proposal.columns] == [("id", True), ("n", False)]
+    assert (proposal.rows_from, proposal.key, proposal.records, proposal.unread) == ((), ("id",), 4, 1)
+
+
+def test_an_array_of_objects_is_named_as_possible_rows() -> None:
+    proposal = propose([b'{"id": 1, "orderItems": [{"sku": "a"}]}'])
+    note = 'order_items is an array of objects. For a row per object, write rows_from="orderItems",'
+    assert any(note in warning for warning in proposal.warnings)

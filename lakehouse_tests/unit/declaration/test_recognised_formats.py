@@ -76,9 +76,9 @@ def test_csv_is_proposed_with_the_types_of_its_texts_and_placeholders_for_names(
         "column_4": ("BOOLEAN", True),
     }
     assert (proposal.key, proposal.unread) == ((), 0)
-    (note,) = form.notes(CSV)
-    assert "4 fields, separated by commas, so the format is Csv" in note
-    assert "column_1 to column_4 are placeholders: replace them in columns= of Csv" in note
+    fields, names = form.notes(CSV)
+    assert "4 fields, separated by commas, so the format is Csv" in fields
+    assert "column_1 to column_4 are placeholders: replace them in columns= of Csv" in names
 
 
 def test_texts_have_the_type_that_all_values_of_a_field_have() -> None:
@@ -114,6 +114,7 @@ def test_a_format_says_why_it_was_recognised() -> None:
     assert [note.split(",")[0] for note in likely_formats(packed)[0].notes(packed)] == [
         "The values begin with the bytes of gzip",
         "Each value has 4 fields",
+        "The names column_1 to column_4 are placeholders: replace them in columns= of Csv and in each Column.",
     ]
 
 

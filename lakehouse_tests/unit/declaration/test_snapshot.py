@@ -1,12 +1,28 @@
 """The snapshot of a declaration, and columns that are renamed columns of the previous declaration."""
 
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, Deletes, FieldIs, RecordKey, StreamTable, Time, Zone
+from lakehouse.declaration import (
+    Avro,
+    Column,
+    Compressed,
+    ConnectJson,
+    Debezium,
+    Deletes,
+    FieldIs,
+    Json,
+    Logfmt,
+    RecordKey,
+    StreamTable,
+    Time,
+    Zone,
+)
 from lakehouse.declaration.snapshot import differences, facts_of, find_renamed_columns
+from lakehouse.decoding.formats import Format
 from lakehouse_tests.helpers.tables.tables import redeclare
 from lakehouse_tests.unit.declaration.ratings import declare
 
@@ -14,8 +30,7 @@ CITY = Column("city", "STRING", "Where.")
 
 
 def snapshot_with(column: Column) -> str:
-    number = Column("id", "INT", "Which.", required=True)
-    return facts_of(StreamTable("orders", "orders", "Orders.", [number, column], ["id"]))
+    return facts_of(replace(ORDERS, columns=[*ORDERS.columns, column]))
 
 
 @pytest.mark.parametrize(
@@ -35,17 +50,60 @@ def test_a_column_with_the_source_of_a_removed_column_is_renamed(options: dict[s
     assert [*find_renamed_columns(snapshot_with(CITY), now)] == [("city", "town")] * is_renamed
 
 
+FORMS: dict[str, Format] = {
+    "Json(framed=True)": Json(framed=True),
+    "Json(framed=True, checked=True)": Json(framed=True, checked=True),
+    'Json(not_finite="null")': Json(not_finite="null"),
+    'Json(framed=True, not_finite="null")': Json(framed=True, not_finite="null"),
+    'Json(encoding="latin-1")': Json(encoding="latin-1"),
+    'Json(framed=True, encoding="latin-1")': Json(framed=True, encoding="latin-1"),
+    'Json(duplicate_names="last")': Json(duplicate_names="last"),
+    'Json(duplicate_names="first")': Json(duplicate_names="first"),
+    "Json(in_text=True)": Json(in_text=True),
+    "ConnectJson()": ConnectJson(),
+    'ConnectJson(not_finite="null")': ConnectJson(not_finite="null"),
+    "Avro()": Avro(),
+    "Avro(named_branches=True)": Avro(named_branches=True),
+    "Debezium()": Debezium(),
+    "Debezium(Json(framed=True))": Debezium(Json(framed=True)),
+    'Debezium(Json(encoding="latin-1"))': Debezium(Json(encoding="latin-1")),
+    "Debezium(Avro())": Debezium(Avro()),
+    "Debezium(flattened=True)": Debezium(flattened=True),
+    'Compressed(Json(), "gzip")': Compressed(Json(), "gzip"),
+    'Compressed(Json(), "zstd")': Compressed(Json(), "zstd"),
+    'Compressed(Logfmt(encoding="cp1252"), "gzip")': Compressed(Logfmt(encoding="cp1252"), "gzip"),
+    'Compressed(Debezium(Avro()), "zstd")': Compressed(Debezium(Avro()), "zstd"),
+}
+ORDERS = StreamTable("orders", "orders", "Orders.", [Column("id", "INT", "Which.", required=True)], ["id"])
+
+
+@pytest.mark.parametrize(("text", "form"), FORMS.items(), ids=FORMS)
+def test_a_format_is_part_of_the_declaration(text: str, form: Format) -> None:
+    table = replace(ORDERS, format=form)
+    assert form.declared_as == text
+    changes = [f"table: format was Json(), is {form!r}"] * (repr(form) != "Json()")
+    changes += ["table: framed was not set, is True"] * form.framed
+    assert [*differences(facts_of(ORDERS), facts_of(table))] == [("table", change) for change in changes]
+
+
+def test_formats_and_their_options_have_different_fingerprints() -> None:
+    fingerprints = {replace(ORDERS, format=form).fingerprint for form in FORMS.values()}
+    assert len({ORDERS.fingerprint, *fingerprints}) == 1 + len(FORMS)
+    options_without_effect = Json(duplicate_names="reject", not_finite="reject")
+    assert replace(ORDERS, format=options_without_effect).fingerprint == ORDERS.fingerprint
+    assert (Json().declared_as, Json().fingerprint_parts) == ("", ())
+    assert {repr(form) for form in (Json(), Json(framed=True), options_without_effect)} == {"Json()"}
+
+
 def test_days_to_replay_are_no_change_of_a_table() -> None:
-    before = StreamTable("orders", "orders", "Orders.", [Column("id", "INT", "Which.", required=True)], ["id"])
-    now = redeclare(before, replay_from=date(2026, 8, 1))
-    assert (facts_of(now), now.fingerprint) == (facts_of(before), before.fingerprint)
+    now = redeclare(ORDERS, replay_from=date(2026, 8, 1))
+    assert (facts_of(now), now.fingerprint) == (facts_of(ORDERS), ORDERS.fingerprint)
 
 
 def test_another_start_is_no_change_of_a_table() -> None:
-    before = StreamTable("orders", "orders", "Orders.", [Column("id", "INT", "Which.", required=True)], ["id"])
     for start in ("latest", "2026-11-01T00:00:00Z", {0: 5}):
-        now = redeclare(before, start=start)
-        assert (facts_of(now), now.fingerprint) == (facts_of(before), before.fingerprint)
+        now = redeclare(ORDERS, start=start)
+        assert (facts_of(now), now.fingerprint) == (facts_of(ORDERS), ORDERS.fingerprint)
 
 
 def test_adding_null_erases_is_a_difference() -> None:

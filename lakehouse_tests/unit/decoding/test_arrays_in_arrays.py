@@ -28,7 +28,8 @@ from lakehouse.declaration import (
 from lakehouse.decoding.formats.unpacking.compression import compress
 from lakehouse.decoding.one_record import judge_record
 from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.both_paths import decode_twice, spoiled
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice, rows_twice, spoiled
+from lakehouse_tests.helpers.decoding.decoded_rows import element_rows
 from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 
 SHOP, ORDER = "shops[]", "orders[]"
@@ -92,12 +93,7 @@ def sale(*shops: Any, **fields: Any) -> bytes:
 
 
 def rows_of(table: StreamTable, value: bytes) -> list[Any]:
-    """The rows of a record; in place of a rejected element its reason, of a rejected record the reason alone."""
-    try:
-        rows = table.decode_rows(value)
-    except Rejection as rejection:
-        return [rejection.reason]
-    return [row.reason if isinstance(row, Rejection) else tuple(row.values()) for row in rows]
+    return [tuple(row.values()) if isinstance(row, dict) else row for row in element_rows(table, value)]
 
 
 NORTH = {"info": {"name": "north"}, "orders": [order(1, {"sku": "a"}, {"sku": "b"}), order(2, {"sku": "a"})]}
@@ -110,9 +106,8 @@ def test_each_row_has_the_fields_of_the_elements_around_it() -> None:
 
 
 def test_the_index_counts_all_rows_of_the_record() -> None:
-    for decoder in (NATIVE, None):
-        rows = decode_values(pa.array([sale(NORTH, SOUTH)]), None, ITEMS.rules(), decoder).verdicts.to_pylist()[0]
-        assert [row["_index"] for row in rows] == [0, 1, 2, 3]
+    (rows,) = rows_twice([sale(NORTH, SOUTH)], ITEMS.rules())
+    assert [row["_index"] for row in rows] == [0, 1, 2, 3]
 
 
 def test_what_is_missing_or_null_on_the_way_has_no_row() -> None:
@@ -152,9 +147,8 @@ def test_texts_on_the_way_are_opened() -> None:
 
 def test_unmapped_fields_are_counted_at_each_level() -> None:
     value = sale(NORTH | {"x": 1}, {"orders": [order(4, {"sku": "c", "z": 1}, y=1)]}, w=1)
-    for decoder in (NATIVE, None):
-        counts = decode_values(pa.array([value]), None, ITEMS.rules(), decoder).unmapped_counts
-        assert counts == {"w": 1, "shops[].x": 1, "shops[].orders[].y": 1, "shops[].orders[].items[].z": 1}
+    counts = decode_twice([value], ITEMS.rules()).unmapped_counts
+    assert counts == {"w": 1, "shops[].x": 1, "shops[].orders[].y": 1, "shops[].orders[].items[].z": 1}
 
 
 def test_an_array_of_records_with_arrays_is_taken_apart() -> None:
@@ -226,5 +220,5 @@ def test_the_fast_path_gives_the_rows_of_the_strict_path(table: StreamTable, rec
 
 def test_of_two_wrong_values_on_the_way_to_the_rows_the_outer_one_is_named() -> None:
     value = sale({**NORTH, "orders": [{"id": 1, "items": 7}, 8]}, SOUTH)
-    decoded = decode_twice([value], ITEMS.rules()).verdicts.to_pylist()
+    decoded = rows_twice([value], ITEMS.rules())
     assert [row["_detail"] for row in decoded[0]] == ["'shops[].orders[]' is a number '8', expected an object"]

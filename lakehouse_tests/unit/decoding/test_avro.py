@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,12 +16,10 @@ from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EXPLICIT_NULL
-from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.brokers.registries import body as encode
 from lakehouse_tests.helpers.decoding.avro_bodies import decode, record_of, schema_of
 from lakehouse_tests.helpers.decoding.avro_sales import A_SALE, ALL_TYPES, RULES, SALES, SCHEMAS, TABLE
-from lakehouse_tests.helpers.decoding.both_paths import decode_twice
-from lakehouse_tests.helpers.decoding.native import NATIVE
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice, rows_twice
 
 
 @pytest.mark.invariant("5.2")
@@ -40,11 +37,9 @@ def test_a_null_branch_is_null_and_a_field_not_in_the_schema_is_missing() -> Non
         {"text": "n/a", "place": {"city": "n/a"}},
         {"text": "a", "place": None},
     ]
-    values = pa.array([add_frame(1, encode(schema, obj)) for obj in objects])
-    for decoder in (NATIVE, None):
-        rows = decode_values(values, None, rules, decoder).verdicts.to_pylist()
-        nulls = [[row[f"{EXPLICIT_NULL}{column.name}"] for column in columns] for row in rows]
-        assert nulls == [[True, True, False], [False, False, False], [False, True, False]]
+    rows = rows_twice([add_frame(1, encode(schema, obj)) for obj in objects], rules)
+    nulls = [[row[f"{EXPLICIT_NULL}{column.name}"] for column in columns] for row in rows]
+    assert nulls == [[True, True, False], [False, False, False], [False, True, False]]
 
 
 @pytest.mark.invariant("8.13")
@@ -112,11 +107,7 @@ def test_a_decimal_without_bytes_is_not_zero() -> None:
     assert str(decode(schema, b"\x00")["f0"]) == "a decimal of 0 bytes"
     column = Column("v", "DECIMAL(4,1)", "A value.", source="f0")
     rules = Rules((column.field,), None, Avro().parser(Schemas({1: schema_of(schema)}, {})))
-    for decoder in (NATIVE, None):
-        (row,) = decode_values(
-            pa.array([add_frame(1, b"\x00")], pa.binary()), None, rules, decoder
-        ).verdicts.to_pylist()
-        assert row["_reason"] == "out_of_range"
+    assert rows_twice([add_frame(1, b"\x00")], rules)[0]["_reason"] == "out_of_range"
 
 
 @pytest.mark.invariant("8.13")
@@ -139,11 +130,9 @@ def test_records_of_several_schemas_decode_by_the_names_of_their_fields() -> Non
         add_frame(2, encode(second, {"id": "b", "n": 2.5, "more": "x"})),
     ]
     rules = Rules(table.fields, None, table.format.parser(Schemas(schemas, {})))
-    for decoder in (NATIVE, None):
-        decoded_value = decode_values(pa.array(values, pa.binary()), None, rules, decoder)
-        rows = decoded_value.verdicts.to_pylist()
-        assert [(row["id"], row["n"]) for row in rows] == [("a", 3.0), ("b", 2.5)]
-        assert decoded_value.unmapped_counts == {"more": 1}
+    decoded = decode_twice(values, rules)
+    assert [(row["id"], row["n"]) for row in decoded.verdicts.to_pylist()] == [("a", 3.0), ("b", 2.5)]
+    assert decoded.unmapped_counts == {"more": 1}
 
 
 @pytest.mark.invariant("13.3")
@@ -167,11 +156,10 @@ def test_a_value_that_its_column_cannot_represent_is_rejected(type_: Any, value:
     logical = type_.get("logicalType", "") if isinstance(type_, dict) else ""
     kind = kinds.get(logical, "TIMESTAMP" if logical else "DOUBLE")
     column = Column("v", kind, "A value.", source="f0")
-    for decoder in (NATIVE, None):
-        rules = Rules((column.field,), None, Avro().parser(Schemas({1: schema_of(record_of(type_))}, {})))
-        (row,) = decode_values(pa.array([add_frame(1, body)], pa.binary()), None, rules, decoder).verdicts.to_pylist()
-        assert row["_reason"] == expected
-        assert expected or row["v"] == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=2)
+    rules = Rules((column.field,), None, Avro().parser(Schemas({1: schema_of(record_of(type_))}, {})))
+    (row,) = rows_twice([add_frame(1, body)], rules)
+    assert row["_reason"] == expected
+    assert expected or row["v"] == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=2)
 
 
 def test_a_timestamp_out_of_range_does_no_harm_if_no_column_reads_it() -> None:

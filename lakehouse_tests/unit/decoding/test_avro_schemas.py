@@ -1,7 +1,8 @@
-"""Schemas of Avro: which are usable, and how they are read with the schemas that they refer to."""
+"""Schemas of Avro: which are usable, how they are read with those that they refer to, and which mean the same."""
 
 import io
 import json
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -10,8 +11,10 @@ import pytest
 from lakehouse.declaration import Avro
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.avro.reader import reader_of
+from lakehouse.decoding.formats.avro.schemas import fingerprint, writer_schema
 from lakehouse.decoding.formats.format import Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
+from lakehouse_tests.helpers.brokers.registries import RECORD
 from lakehouse_tests.helpers.decoding.avro_bodies import record_of, schema_of
 from lakehouse_tests.helpers.decoding.avro_sales import PLACE
 
@@ -105,3 +108,35 @@ def test_a_schema_with_too_many_wrapper_records_is_unusable() -> None:
         reader_of(schema_of(record_of({"type": "array", "items": wrap(17, "boolean")})))
     wrapped_union = wrap(12, ["null", wrap(15, "boolean", "I")])
     reader_of(schema_of(record_of({"type": "array", "items": wrapped_union})))
+
+
+def test_a_fingerprint_depends_only_on_the_meaning_of_a_schema() -> None:
+    formatted_text = json.dumps({**json.loads(RECORD), "doc": "Words."}, indent=4)
+    assert fingerprint(writer_schema(formatted_text)) == fingerprint(writer_schema(RECORD))
+    for text, other_text in (("long", "int"), ('"a"', '"b"')):
+        assert fingerprint(writer_schema(RECORD.replace(text, other_text))) != fingerprint(writer_schema(RECORD))
+    money = '{"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": %d}'
+    scales = {fingerprint(writer_schema(RECORD.replace('"long"', money % scale))) for scale in (1, 2)}
+    assert len(scales) == 2
+
+
+def test_an_invalid_decimal_does_not_change_a_fingerprint() -> None:
+    """An earlier schema may have been kept unchanged."""
+    for invalid_type in ('{"type": "bytes", "logicalType": "decimal"}', '{"type": "string", "logicalType": "decimal"}'):
+        kept_schema = WriterSchema(RECORD.replace('"long"', invalid_type))
+        assert fingerprint(writer_schema(kept_schema.text)) == fingerprint(kept_schema)
+
+
+@pytest.mark.parametrize(
+    ("type_", "attributes", "data", "value"),
+    [
+        ("string", {"default": None}, b"\x02x", "x"),
+        ({"type": "double"}, {"default": 0}, b"\x00" * 8, 0.0),
+        ({"type": "fixed", "name": "F", "size": 1, "logicalType": "decimal", "precision": 9}, {}, b"\x05", b"\x05"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 3}, {}, b"\x02\x05", b"\x05"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 3, "scale": 2}, {}, b"\x02\x05", Decimal("0.05")),
+    ],
+)
+def test_an_attribute_without_effect_is_ignored(type_: Any, attributes: Any, data: bytes, value: Any) -> None:
+    text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": type_, **attributes}]})
+    assert reader_of(writer_schema(text))(data, 0) == {"a": value}

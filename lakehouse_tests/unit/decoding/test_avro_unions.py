@@ -16,8 +16,9 @@ from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError, UnwritableError
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules
-from lakehouse_tests.helpers.decoding.avro_unions import EVENT_A, EVENT_B, write, written_unions
-from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse_tests.helpers.brokers.registries import body as write
+from lakehouse_tests.helpers.decoding.avro_unions import EVENT_A, EVENT_B, written_unions
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 
 NAMED = Avro(named_branches=True)
 
@@ -63,7 +64,7 @@ def test_spoiled_unions_give_the_same_row_or_reason_on_both_paths(
     bodies = [body, bytes(spoiled), body[: data.draw(st.integers(0, len(body)))], body + b"\x00"]
     parser = form.parser(Schemas({1: writer_schema(json.dumps(schema))}, {}))
     rules = Rules(tuple(column.field for column in columns), None).with_parser(parser)
-    rows = decode_twice([add_frame(1, item) for item in bodies], rules).verdicts.to_pylist()
+    rows = rows_twice([add_frame(1, item) for item in bodies], rules)
     assert {row["_reason"] for row in rows} <= {None, *KNOWN_REASONS}
     assert rows[3]["_reason"] == "trailing_bytes"
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from lakehouse.declaration import Avro, BigEndian, Column, RecordKey, StreamTable
+from lakehouse.declaration import Avro, BigEndian, Column
 from lakehouse.decoding.formats import likely_formats
 from lakehouse.decoding.formats.format import UnwritableError
-from lakehouse.errors import DeclarationError
 from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, rows_of, verdict_of
 
 LONGS = rows_of(BigEndian(), Column("n", "BIGINT", "How many.", source="value"))
@@ -54,9 +53,3 @@ def test_numbers_near_zero_are_recognised_and_framed_records_are_not() -> None:
     assert BigEndian() not in likely_formats([bytes(8), b"\x00\x00\x00\x00\x01\x02abc"])
     assert BigEndian() not in likely_formats([b"\x00\x00\x00\x00\x01\x02ab"] * 3)
     assert likely_formats([b"\x00\x00\x00\x00\x01\x02ab"] * 3)[0] == Avro()
-
-
-def test_another_size_than_4_or_8_is_refused() -> None:
-    columns = [Column("k", "STRING", "Key.", source=RecordKey(), required=True)]
-    with pytest.raises(DeclarationError, match="size of BigEndian is 2"):
-        StreamTable("t", "t", "T.", columns, ["k"], format=BigEndian(2))

@@ -6,17 +6,15 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from lakehouse import writer_schema
-from lakehouse.declaration import Column, Compressed, Debezium, Json, StreamTable
+from lakehouse.declaration import Column, Compressed, Json, StreamTable
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import RegisteredSchema, Schemas, UnusableSchemaError, UnwritableError
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse.errors import DeclarationError
-from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse.decoding.one_record import judge_record
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 
 FORM = Json(framed=True, checked=True)
 NEXT = '{"next": '
@@ -48,7 +46,7 @@ def schemas_of(schema: Any = None, **references: str) -> Schemas:
 
 def decode(*values: bytes | None, table: StreamTable = TABLE) -> list[dict[str, Any]]:
     """The rows of values, which both paths decode to the same."""
-    return list(decode_twice(values, table.rules(schemas_of())).verdicts.to_pylist())
+    return list(rows_twice(values, table.rules(schemas_of())))
 
 
 VIOLATIONS = {
@@ -228,33 +226,11 @@ def test_a_record_that_is_an_array_is_checked_as_a_whole() -> None:
         parse(add_frame(7, b"[1, 2, 3]"))
 
 
-def test_only_the_option_changes_the_fingerprint_of_a_table() -> None:
-    framed_table = replace(TABLE, format=Json(framed=True))
-    assert repr(Json(framed=True)) == "Json()"
-    assert FORM.declared_as == "Json(framed=True, checked=True)"
-    assert TABLE.fingerprint != framed_table.fingerprint
-
-
-@pytest.mark.parametrize(
-    ("form", "message"),
-    [
-        (Json(checked=True), "Json has checked, but not framed"),
-        (Json(framed=True, checked=True, in_text=True), "Json has both checked and in_text"),
-        (Debezium(FORM), "Debezium cannot check JSON by its schemas"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(form: Any, message: str) -> None:
-    with pytest.raises(DeclarationError, match=message):
-        replace(TABLE, format=form, key=["id"])
-
-
 def reason_by(schema: Any, value: Any) -> str | None:
     """Why a value of the field ``a`` is rejected by a schema of the record."""
     record = add_frame(7, json.dumps({"id": 1, "a": value}).encode())
-    (row,) = decode_values(
-        pa.array([record], pa.binary()), None, TABLE.rules(schemas_of(schema)), None
-    ).verdicts.to_pylist()
-    return row["_reason"]
+    (verdict,) = judge_record(record, TABLE.rules(schemas_of(schema)), {})
+    return verdict.reason
 
 
 @pytest.mark.invariant("8.11")

@@ -12,8 +12,7 @@ import zstandard
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Avro, Column, Compressed, Csv, Debezium, Json, Logfmt, StreamTable, Text
-from lakehouse.declaration.snapshot import differences, facts_of
+from lakehouse.declaration import Avro, Compressed, Csv, Debezium, Json, Logfmt, StreamTable
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
@@ -22,26 +21,24 @@ from lakehouse.decoding.formats.unpacking.compression import Codec, decompressor
 from lakehouse.decoding.rules import Rules
 from lakehouse_tests.helpers.brokers.registries import SECOND, encode_records
 from lakehouse_tests.helpers.change_records import change
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 from lakehouse_tests.helpers.decoding.compressed_values import (
     CODECS,
+    COLUMNS,
     COMPRESS,
     for_each_codec,
     for_each_way,
     streamed_zstd,
+    table_of,
 )
-from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, decode_on_both_paths, rows_of
+from lakehouse_tests.helpers.decoding.decoded_rows import count_plain
 
-COLUMNS = [Column("id", "INT", "Which."), Column("name", "STRING", "Who.")]
 ROW = {"id": 1, "name": "é"}
 LINE = json.dumps(ROW, ensure_ascii=False).encode()
 
 
-def table_of(form: Format, *columns: Column) -> StreamTable:
-    return rows_of(form, *(columns or COLUMNS))
-
-
 def verdict_of(form: Format, value: bytes | None) -> tuple[str | None, str | None, dict[str, Any]]:
-    (verdict,) = decode_on_both_paths([value], table_of(form).rules())
+    (verdict,) = rows_twice([value], table_of(form).rules())
     return verdict["_reason"], verdict["_detail"], {name: verdict[name] for name in ROW}
 
 
@@ -95,7 +92,7 @@ def test_compressed_changes_of_a_database_are_changes(codec: Codec) -> None:
     table = StreamTable("people", "people", "People.", columns, ["id"], format=form)
     write = form.writer()
     values = [write(change("c", 1, ROW)), write(change("d", 2, ROW)), None, b"x"]
-    rows = decode_on_both_paths(values, table.rules())
+    rows = rows_twice(values, table.rules())
     assert [row["_reason"] for row in rows] == [None, None, None, "invalid_compression"]
     assert [(row["_deleted"], row["_rowless"]) for row in rows[:3]] == [(False, False), (True, False), (False, True)]
     assert (table.has_changes, table.format.typed) == (True, True)
@@ -105,6 +102,7 @@ def test_compressed_changes_of_a_database_are_changes(codec: Codec) -> None:
 def test_a_damaged_stream_is_rejected_with_its_reason(way: str) -> None:
     codec, compress = COMPRESS[way]
     form, value = Compressed(Json(), codec), compress(LINE)
+    assert {"invalid_compression", "invalid_encoding"} <= {*form.reasons}
     cut_reasons = {verdict_of(form, value[:end])[0] for end in range(5, len(value))}
     assert cut_reasons == {"truncated"}
     assert verdict_of(form, value + b"\n")[:2] == (
@@ -193,7 +191,7 @@ def batches(draw: st.DrawFn) -> tuple[list[bytes | None], Rules]:
 @given(batches())
 @example(([gzip.compress(LINE), gzip.compress(LINE)[:-1]], table_of(Compressed(Json(), "gzip")).rules()))
 def test_generated_and_damaged_compressed_values_have_equal_results(batch: tuple[list[bytes | None], Rules]) -> None:
-    decode_on_both_paths(*batch)
+    rows_twice(*batch)
 
 
 @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck), database=None)
@@ -208,15 +206,3 @@ def test_a_frame_ends_where_the_library_says(content: bytes, has_size: bool, rep
     assert frame and frame.end == len(value) == len(value) + 4 - len(reader.unused_data)
     assert frame.min_size <= len(content) <= frame.max_size
     assert decompressor("zstd")(value) == content
-
-
-def test_the_declaration_says_that_values_are_compressed() -> None:
-    plain, packed = table_of(Json()), table_of(Compressed(Json(), "gzip"))
-    tables = (plain, packed, table_of(Compressed(Json(), "zstd")), table_of(Json(encoding="latin-1")))
-    assert len({table.fingerprint for table in tables}) == 4
-    (change_of_format,) = differences(facts_of(plain), facts_of(packed))
-    assert change_of_format[1] == "table: format was Json(), is Compressed(written=Json(), codec='gzip')"
-    assert packed.format.declared_as == 'Compressed(Json(), "gzip")'
-    assert Compressed(Debezium(Avro()), "zstd").declared_as == 'Compressed(Debezium(Avro()), "zstd")'
-    assert Compressed(Text(encoding="cp1252"), "gzip").declared_as == 'Compressed(Text(encoding="cp1252"), "gzip")'
-    assert {"invalid_compression", "invalid_encoding"} <= {*packed.format.reasons}

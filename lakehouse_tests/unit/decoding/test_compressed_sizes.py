@@ -10,21 +10,14 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from lakehouse.declaration import Column, Compressed, Json, Logfmt, Rejection, StreamTable
+from lakehouse.declaration import Column, Compressed, Json, Logfmt, Rejection
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.unpacking.compression import Codec, decompressor, frame_of
 from lakehouse.decoding.memory import MAX_SLICE_MEMORY, MAX_UNPACKED_SIZE
 from lakehouse.decoding.verdicts import decode_slices
-from lakehouse_tests.helpers.decoding.compressed_values import COMPRESS, for_each_codec, for_each_way
-from lakehouse_tests.helpers.decoding.decoded_rows import decode_on_both_paths, rows_of
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
+from lakehouse_tests.helpers.decoding.compressed_values import COMPRESS, for_each_codec, for_each_way, table_of
 from lakehouse_tests.helpers.decoding.native import NATIVE
-
-COLUMNS = [Column("id", "INT", "Which."), Column("name", "STRING", "Who.")]
-
-
-def table_of(form: Format, *columns: Column) -> StreamTable:
-    return rows_of(form, *(columns or COLUMNS))
-
 
 BOMBS: dict[str, tuple[Codec, Callable[[], bytes]]] = {
     "gzip": ("gzip", lambda: _zeros(zlib.compressobj(wbits=31))),
@@ -100,7 +93,7 @@ def test_a_record_that_takes_too_much_memory_once_parsed_is_too_large(codec: Cod
     lists = b'{"id":1,"name":"x","other":[' + b",".join([b"[[]]"] * 1_700_000) + b"]}"
     columns = [Column(f"n{number}", "STRING", "A copy.", source="name") for number in range(13)]
     copies = b'{"id":1,"name":"' + b"x" * 12_000_000 + b'"}'
-    rows = decode_on_both_paths([write(lists), write(b'{"id":1}')], table_of(Compressed(Json(), codec)).rules())
+    rows = rows_twice([write(lists), write(b'{"id":1}')], table_of(Compressed(Json(), codec)).rules())
     assert [row["_reason"] for row in rows] == ["too_large", None]
     rules = table_of(Compressed(Json(), codec), *columns).rules()
     fast, strict = (

@@ -167,17 +167,6 @@ def test_a_record_of_any_depth_is_a_row_or_a_rejection(innermost: str, type_: st
             assert verdict(record((opening * depth + innermost + closing * depth).encode()), type_) in REASONS
 
 
-def test_the_detail_of_an_array_or_an_object_has_its_size() -> None:
-    for value, description in (
-        (b"[1,[2,3]]", "an array of 2"),
-        (b'{"a":1}', "an object of 1"),
-        (b"[]", "an array of 0"),
-    ):
-        with pytest.raises(Rejection) as rejected:
-            decode(record(value), (field("INT"),))
-        assert rejected.value.detail == f"'n' is {description}, expected INT"
-
-
 ID = Column("id", "INT", "Number.", required=True)
 TEXT = Column("log", "STRING", "A line.")
 OPENED = Column("n", "INT", "A number.", source=("log", "n"), invalid="null")

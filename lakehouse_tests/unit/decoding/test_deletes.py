@@ -154,16 +154,7 @@ def test_an_invalid_truncate_is_rejected(value: bytes, reason: str) -> None:
     assert (verdict["_reason"], verdict[ROWLESS]) == (reason, False)
 
 
-def test_truncates_change_the_fingerprint() -> None:
-    assert TABLE.fingerprint != TRUNCATED.fingerprint
-
-
 def test_a_table_with_truncates_alone_deletes_no_single_row() -> None:
     table = replace(TRUNCATED, deletes=replace(TRUNCATED.deletes, when=None))
     truncate, row = decode([record("TRUNCATE", revision=1), record("d", at=10**9)], table)
     assert [(v[ROWLESS], v[DELETED]) for v in (truncate, row)] == [(True, False), (False, False)]
-
-
-def test_deletes_change_the_fingerprint() -> None:
-    plain = StreamTable("t", "t", "", COLUMNS, ["id"], version=BY_REVISION, late=TABLE.late)
-    assert plain.fingerprint != TABLE.fingerprint

@@ -10,13 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column, Compressed, Debezium, Json, RecordKey, Rejection, StreamTable, UnmappedFields
-from lakehouse.declaration.snapshot import differences, facts_of
+from lakehouse.declaration import Column, Compressed, Json, RecordKey, Rejection, StreamTable, UnmappedFields
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.formats.unpacking.compression import compress
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse.errors import DeclarationError
-from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
+from lakehouse_tests.helpers.decoding.native import uncertain_records
 
 COLUMNS = [
     Column("id", "INT", "Which.", required=True),
@@ -33,19 +31,9 @@ RECORD = (
 )
 
 
-def verdicts(table: StreamTable, values: list[bytes]) -> list[Any]:
-    """The verdicts of both paths, which must be equal."""
-    path = NATIVE
-    fast, strict = (decode_values(pa.array(values, pa.binary()), None, table.rules(), p) for p in (path, None))
-    assert fast.verdicts.to_pylist() == strict.verdicts.to_pylist()
-    assert fast.unmapped_counts == strict.unmapped_counts
-    rows: list[Any] = fast.verdicts.to_pylist()
-    return rows
-
-
 @pytest.mark.invariant("13.3", "8.10")
 def test_by_default_they_reject_the_record() -> None:
-    assert [row["_reason"] for row in verdicts(TABLE, [RECORD])] == ["duplicate_name"]
+    assert [row["_reason"] for row in rows_twice([RECORD], TABLE.rules())] == ["duplicate_name"]
 
 
 @pytest.mark.invariant("13.3", "8.10")
@@ -57,7 +45,7 @@ def test_by_default_they_reject_the_record() -> None:
     ],
 )
 def test_the_first_or_the_last_value_counts_at_every_level(table: StreamTable, row: dict[str, Any]) -> None:
-    (verdict,) = verdicts(table, [RECORD])
+    (verdict,) = rows_twice([RECORD], table.rules())
     assert verdict["_reason"] is None
     names = {"id": "id", "name": "name", "counts": "counts", "rest": "rest", "null": "_explicit_null_name"}
     assert {key: verdict[name] for key, name in names.items()} == row
@@ -74,13 +62,13 @@ def test_every_form_of_json_has_the_option() -> None:
     assert replace(packed, format=Compressed(Json(), "gzip")) == replace(TABLE, format=Compressed(Json(), "gzip"))
     nested = {"id": 1, "a": '{"name": "x", "name": "y"}'}
     assert LAST.decode(json.dumps(nested).encode())["name"] == "y"
-    (rows,) = verdicts(ELEMENTS, [b'{"rows": [], "rows": [{"id": 1, "id": 2}]}'])
+    (rows,) = rows_twice([b'{"rows": [], "rows": [{"id": 1, "id": 2}]}'], ELEMENTS.rules())
     assert [row["id"] for row in rows] == [2]
 
 
 def test_a_value_that_does_not_count_must_be_json() -> None:
     for broken, reason in [(b"NaN", "not_finite"), (b"[1,", "invalid_json"), (b"tru", "invalid_json")]:
-        assert [row["_reason"] for row in verdicts(LAST, [b'{"id": %s, "id": 1}' % broken])] == [reason]
+        assert [row["_reason"] for row in rows_twice([b'{"id": %s, "id": 1}' % broken], LAST.rules())] == [reason]
 
 
 def test_a_record_without_such_names_takes_the_fast_path() -> None:
@@ -92,20 +80,6 @@ def test_keys_stay_strict() -> None:
     table = replace(LAST, columns=[Column("id", "INT", "Which.", required=True, source=RecordKey("json", "id"))])
     with pytest.raises(Rejection, match="occurs more than once"):
         table.decode(b"{}", key=b'{"id": 1, "id": 2}')
-
-
-def test_a_change_stream_refuses_the_option() -> None:
-    with pytest.raises(DeclarationError, match="format Debezium and duplicate_names cannot be combined"):
-        replace(TABLE, columns=COLUMNS[:1], format=Debezium(Json(duplicate_names="last")))
-
-
-def test_the_option_changes_the_fingerprint_and_the_snapshot_only_if_it_is_set() -> None:
-    assert repr(Json(duplicate_names="reject")) == "Json()"
-    assert len({table.fingerprint for table in (TABLE, LAST, FIRST)}) == 3
-    assert LAST.format.declared_as == 'Json(duplicate_names="last")'
-    assert [*differences(facts_of(TABLE), facts_of(LAST))] == [
-        ("table", "table: format was Json(), is Json(duplicate_names='last')")
-    ]
 
 
 _scalars = st.sampled_from(
@@ -121,7 +95,7 @@ _records = st.tuples(_objects, _objects).map(lambda pair: pair[0].replace("[]", 
 @pytest.mark.parametrize("table", [LAST, FIRST, ELEMENTS], ids=["last", "first", "elements"])
 @given(records=st.lists(_records, min_size=1, max_size=5))
 def test_both_paths_give_the_same_verdicts(table: StreamTable, records: list[bytes]) -> None:
-    verdicts(table, records)
+    rows_twice(records, table.rules())
 
 
 @given(record=_records)

@@ -32,8 +32,9 @@ from lakehouse.declaration import (
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 from lakehouse.decoding.one_record import judge_record
 from lakehouse.decoding.record_parts import TIME
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice, rows_twice
+from lakehouse_tests.helpers.decoding.decoded_rows import element_rows
+from lakehouse_tests.helpers.decoding.native import uncertain_records
 
 ORDER_ID = Column("order_id", "BIGINT", "Number of the order.", required=True, source=ParentField("id"))
 SKU = Column("sku", "STRING", "Article.", required=True)
@@ -45,15 +46,6 @@ def items(*elements: Any, **parent: Any) -> bytes:
     return json.dumps({"id": 1, "items": list(elements)} | parent).encode()
 
 
-def rows_of(table: StreamTable, value: bytes | None, **parts: Any) -> list[Any]:
-    """The rows of a record; in place of a rejected element its reason, of a rejected record the reason alone."""
-    try:
-        rows = table.decode_rows(value, **parts)
-    except Rejection as rejection:
-        return [rejection.reason]
-    return [row.reason if isinstance(row, Rejection) else row for row in rows]
-
-
 def log(*columns: Column, **options: Any) -> StreamTable:
     return StreamTable("log", "log", "A log.", columns, [], **{"rows_from": "items"} | options)
 
@@ -62,13 +54,13 @@ def test_the_place_of_an_element_counts_those_that_are_rejected_and_a_field_of_i
     place = Column("index", "INT", "Place.", required=True, source=ElementIndex())
     table = replace(ITEMS, columns=[ORDER_ID, place, SKU], key=["order_id", "index"])
     value = items({"sku": "a", "index": 9}, {"sku": 7}, {"sku": "a"})
-    assert rows_of(table, value) == [
+    assert element_rows(table, value) == [
         {"order_id": 1, "index": 0, "sku": "a"},
         "wrong_type",
         {"order_id": 1, "index": 2, "sku": "a"},
     ]
     deleting = replace(table, deletes=Deletes(when=FieldIs("gone", [True])))
-    assert rows_of(deleting, items({"sku": "a"}, {"gone": True}))[1] == Delete(order_id=1, index=1)
+    assert element_rows(deleting, items({"sku": "a"}, {"gone": True}))[1] == Delete(order_id=1, index=1)
 
 
 @pytest.mark.parametrize("element", [{"sku": "a", "amount": {"pieces": 2}}, {"sku": "a", "amount": '{"pieces": 2}'}])
@@ -76,34 +68,29 @@ def test_a_single_object_in_place_of_the_array_is_a_row_if_that_is_declared(elem
     table = replace(ITEMS, rows_from=Explode("items", single_object=True))
     row = {"order_id": 1, "sku": "a", "pieces": 2}
     for place in (element, [element], json.dumps(element), json.dumps([element])):
-        assert rows_of(table, json.dumps({"id": 1, "items": place}).encode()) == [row]
-        (index,) = decode_values(
-            pa.array([json.dumps({"id": 1, "items": place}).encode()]), None, table.rules(), NATIVE
-        ).verdicts.to_pylist()[0]
-        assert (index["_index"], index["_reason"]) == (0, None)
-    assert rows_of(table, items() + b"") == [] and rows_of(table, b'{"id": 1, "items": 5}') == ["wrong_type"]
-    assert rows_of(ITEMS, json.dumps({"id": 1, "items": element}).encode()) == ["wrong_type"]
+        assert element_rows(table, json.dumps({"id": 1, "items": place}).encode()) == [row]
+        ((verdict,),) = rows_twice([json.dumps({"id": 1, "items": place}).encode()], table.rules())
+        assert (verdict["_index"], verdict["_reason"]) == (0, None)
+    assert element_rows(table, items() + b"") == [] and element_rows(table, b'{"id": 1, "items": 5}') == ["wrong_type"]
+    assert element_rows(ITEMS, json.dumps({"id": 1, "items": element}).encode()) == ["wrong_type"]
 
 
 def test_single_objects_take_the_fast_path_and_their_other_fields_are_counted_by_name() -> None:
     table = replace(ITEMS, rows_from=Explode("items", single_object=True))
     record = b'{"id": 1, "items": {"sku": "a", "amount": {"pieces": 1, "unit": "kg"}, "color": "red"}}'
-    values = pa.array([record], pa.binary())
-    assert uncertain_records(values, None, table.rules()) == []
-    for decoder in (NATIVE, None):
-        counts = decode_values(values, None, table.rules(), decoder).unmapped_counts
-        assert counts == {"items[].color": 1, "items[].amount.unit": 1}
+    assert uncertain_records(pa.array([record], pa.binary()), None, table.rules()) == []
+    assert decode_twice([record], table.rules()).unmapped_counts == {"items[].color": 1, "items[].amount.unit": 1}
 
 
 def test_a_record_that_is_a_single_object_is_a_row_if_that_is_declared() -> None:
     table = log(SKU, rows_from=Explode((), single_object=True))
-    assert rows_of(table, b'{"sku": "a"}') == rows_of(table, b'[{"sku": "a"}]') == [{"sku": "a"}]
-    assert rows_of(log(SKU, rows_from=()), b'{"sku": "a"}') == ["wrong_type"]
+    assert element_rows(table, b'{"sku": "a"}') == element_rows(table, b'[{"sku": "a"}]') == [{"sku": "a"}]
+    assert element_rows(log(SKU, rows_from=()), b'{"sku": "a"}') == ["wrong_type"]
 
 
 def test_each_element_is_a_row_with_fields_of_the_record_around_it() -> None:
     value = items({"sku": "a", "amount": {"pieces": 2}}, {"sku": "b"}, id=7)
-    assert rows_of(ITEMS, value) == [
+    assert element_rows(ITEMS, value) == [
         {"order_id": 7, "sku": "a", "pieces": 2},
         {"order_id": 7, "sku": "b", "pieces": None},
     ]
@@ -112,13 +99,13 @@ def test_each_element_is_a_row_with_fields_of_the_record_around_it() -> None:
 def test_elements_are_rejected_one_by_one() -> None:
     value = items({"sku": "a"}, {"sku": 5}, {}, 7, None, [], {"sku": "b", "amount": 3}, {"sku": "c"})
     reasons = ["wrong_type", "missing_field", "not_an_object", "not_an_object", "not_an_object", "wrong_type"]
-    rows = rows_of(ITEMS, value)
+    rows = element_rows(ITEMS, value)
     assert (rows[0]["sku"], rows[1:-1], rows[-1]["sku"]) == ("a", reasons, "c")
 
 
 @pytest.mark.parametrize("record", [{"id": 1}, {"id": 1, "items": None}, {"id": 1, "items": []}, {"items": "null"}])
 def test_a_record_without_elements_has_no_row(record: dict[str, Any]) -> None:
-    assert rows_of(ITEMS, json.dumps(record).encode()) == []
+    assert element_rows(ITEMS, json.dumps(record).encode()) == []
 
 
 @pytest.mark.parametrize(
@@ -134,13 +121,13 @@ def test_a_record_without_elements_has_no_row(record: dict[str, Any]) -> None:
     ],
 )
 def test_a_record_that_cannot_be_taken_apart_is_rejected_as_a_whole(value: bytes | None, reason: str) -> None:
-    assert rows_of(ITEMS, value) == [reason]
+    assert element_rows(ITEMS, value) == [reason]
     assert [verdict.place for verdict in judge_record(value, ITEMS.rules(), {})] == [None]
 
 
 def test_a_parent_field_that_cannot_be_read_rejects_each_element() -> None:
-    assert rows_of(ITEMS, items({"sku": "a"}, {"sku": "b"}, id="x")) == ["wrong_type"] * 2
-    assert rows_of(ITEMS, items(id="x")) == []
+    assert element_rows(ITEMS, items({"sku": "a"}, {"sku": "b"}, id="x")) == ["wrong_type"] * 2
+    assert element_rows(ITEMS, items(id="x")) == []
 
 
 def test_messages_name_the_field_of_an_element() -> None:
@@ -151,33 +138,35 @@ def test_messages_name_the_field_of_an_element() -> None:
 
 def test_a_record_that_is_an_array_has_its_elements_as_rows() -> None:
     table = replace(ITEMS, columns=[SKU, PIECES], key=["sku"], rows_from=())
-    assert rows_of(table, b'[{"sku": "a"}, 1]') == [{"sku": "a", "pieces": None}, "not_an_object"]
-    assert [rows_of(table, value) for value in (b"[]", b"null", b"{}", b"7")] == [
+    assert element_rows(table, b'[{"sku": "a"}, 1]') == [{"sku": "a", "pieces": None}, "not_an_object"]
+    assert [element_rows(table, value) for value in (b"[]", b"null", b"{}", b"7")] == [
         [],
         [],
         ["wrong_type"],
         ["wrong_type"],
     ]
     packed = replace(table, format=Compressed(Json(encoding="latin-1"), "gzip"))
-    assert rows_of(packed, gzip.compress('[{"sku": "é"}]'.encode("latin-1"))) == [{"sku": "é", "pieces": None}]
+    assert element_rows(packed, gzip.compress('[{"sku": "é"}]'.encode("latin-1"))) == [{"sku": "é", "pieces": None}]
     framed = replace(table, format=Json(framed=True))
-    assert rows_of(framed, b'\0\0\0\0\1[{"sku": "a"}]') == [{"sku": "a", "pieces": None}]
+    assert element_rows(framed, b'\0\0\0\0\1[{"sku": "a"}]') == [{"sku": "a", "pieces": None}]
 
 
 def test_an_element_as_a_whole_is_a_column() -> None:
     table = log(Column("tag", "STRING", "A tag.", source=Element()))
-    assert rows_of(table, items("a", None, 5)) == [{"tag": "a"}, {"tag": None}, "wrong_type"]
+    assert element_rows(table, items("a", None, 5)) == [{"tag": "a"}, {"tag": None}, "wrong_type"]
     texts = log(Column("element", "STRING", "Its text.", source=Element(), written="json"))
-    assert rows_of(texts, items({"a": [1]}, 2)) == [{"element": '{"a":[1]}'}, {"element": "2"}]
+    assert element_rows(texts, items({"a": [1]}, 2)) == [{"element": '{"a":[1]}'}, {"element": "2"}]
 
 
 def test_texts_on_the_way_to_rows_and_within_them_are_opened() -> None:
     element = json.dumps({"sku": "a", "amount": json.dumps({"pieces": 3})})
     value = json.dumps({"id": 1, "items": json.dumps([element, "{bad", {"sku": "b"}])}).encode()
-    first, second, third = rows_of(ITEMS, value)
+    first, second, third = element_rows(ITEMS, value)
     assert (first["pieces"], second, third["sku"]) == (3, "invalid_json", "b")
     nested = replace(ITEMS, rows_from=("order", "items"))
-    assert len(rows_of(nested, json.dumps({"id": 1, "order": json.dumps({"items": [{"sku": "a"}]})}).encode())) == 1
+    assert (
+        len(element_rows(nested, json.dumps({"id": 1, "order": json.dumps({"items": [{"sku": "a"}]})}).encode())) == 1
+    )
 
 
 def test_other_parts_of_the_record_are_the_same_for_all_rows() -> None:
@@ -188,7 +177,9 @@ def test_other_parts_of_the_record_are_the_same_for_all_rows() -> None:
         SKU,
     ]
     time = datetime(2026, 1, 1, tzinfo=UTC)
-    rows = rows_of(log(*columns), items({"sku": "a"}, {"sku": "b"}), key=b"north", headers={"trace": b"7"}, time=time)
+    rows = element_rows(
+        log(*columns), items({"sku": "a"}, {"sku": "b"}), key=b"north", headers={"trace": b"7"}, time=time
+    )
     assert [(row["shop"], row["trace"], row["sku"]) for row in rows] == [("north", 7, "a"), ("north", 7, "b")]
     assert {row["sent_at"].replace(tzinfo=UTC) for row in rows} == {time}
 
@@ -198,13 +189,12 @@ def test_where_is_about_the_record_and_deletes_are_about_the_element() -> None:
     value = items({"sku": "a", "gone": True, "amount": 5}, {"sku": "b", "gone": False}, kind="order", gone=True)
     verdicts = judge_record(value, table.rules(), {})
     assert [(verdict.deletes, verdict.row["sku"]) for verdict in verdicts] == [(True, "a"), (False, "b")]
-    assert rows_of(table, items({"sku": "a"}, kind="other")) == ["filtered"]
+    assert element_rows(table, items({"sku": "a"}, kind="other")) == ["filtered"]
     by_header = replace(ITEMS, where=HeaderIs("type", ["order"]))
-    assert rows_of(by_header, b"not JSON", headers={"type": b"other"}) == ["filtered"]
+    assert element_rows(by_header, b"not JSON", headers={"type": b"other"}) == ["filtered"]
 
 
-@pytest.mark.parametrize("is_fast", [True, False])
-def test_a_field_of_the_record_says_that_all_of_its_rows_are_deletes(is_fast: bool) -> None:
+def test_a_field_of_the_record_says_that_all_of_its_rows_are_deletes() -> None:
     deletes = FieldIs(ParentField("type"), ["DELETE"])
     columns = [Column("id", "BIGINT", "Number.", required=True), Column("n", "INT", "How many.")]
     table = StreamTable("t", "t", "T.", columns, ["id"], rows_from="data", deletes=Deletes(when=deletes))
@@ -214,9 +204,9 @@ def test_a_field_of_the_record_says_that_all_of_its_rows_are_deletes(is_fast: bo
         b'{"data": [{"id": 3}]}',
         b'{"type": {"a": 1}, "data": [{"id": 4}]}',
     ]
-    decoder = NATIVE if is_fast else None
-    verdicts = decode_values(pa.array(records, pa.binary()), None, table.rules(), decoder).verdicts.to_pylist()
-    rows = [[(row["id"], row["_deleted"], row["_reason"]) for row in rows] for rows in verdicts]
+    rows = [
+        [(row["id"], row["_deleted"], row["_reason"]) for row in rows] for rows in rows_twice(records, table.rules())
+    ]
     assert rows[:3] == [
         [(None, False, "wrong_type"), (104, True, None), (110, True, None)],
         [(1, False, None), (2, False, None)],
@@ -229,7 +219,7 @@ def test_a_field_of_the_record_says_that_all_of_its_rows_are_deletes(is_fast: bo
 def test_a_delete_needs_only_its_key_of_the_parent() -> None:
     note = Column("note", "INT", "A note.", source=ParentField("note"))
     table = replace(ITEMS, columns=[*ITEMS.columns, note], deletes=Deletes(when=FieldIs("gone", [True])))
-    rows = rows_of(table, items({"sku": "a", "gone": True}, {"sku": "b"}, note="x"))
+    rows = element_rows(table, items({"sku": "a", "gone": True}, {"sku": "b"}, note="x"))
     assert rows == [Delete({"order_id": 1, "sku": "a"}), "wrong_type"]
 
 
@@ -250,14 +240,14 @@ def test_decode_refuses_a_table_whose_records_have_many_rows() -> None:
 @pytest.mark.invariant("8.11")
 def test_a_record_with_too_many_elements_is_rejected_as_a_whole() -> None:
     value = b'{"id": 1, "items": [' + b"0," * (MAX_RECORD_MEMORY // 1_000) + b"0]}"
-    assert rows_of(log(Column("n", "INT", "n", source=Element())), value) == ["too_large"]
+    assert element_rows(log(Column("n", "INT", "n", source=Element())), value) == ["too_large"]
 
 
 @pytest.mark.invariant("8.11")
 def test_a_long_text_that_every_row_repeats_counts_for_each() -> None:
     table = log(SKU, Column("note", "STRING", "A note.", source=ParentField("note")))
     elements = [{"sku": "a"}] * 2_000
-    assert len(rows_of(table, items(*elements, note="x" * 10_000))) == 2_000
-    assert rows_of(table, items(*elements, note="x" * 100_000)) == ["too_large"]
+    assert len(element_rows(table, items(*elements, note="x" * 10_000))) == 2_000
+    assert element_rows(table, items(*elements, note="x" * 100_000)) == ["too_large"]
     by_key = log(SKU, Column("note", "STRING", "A note.", source=RecordKey()))
-    assert rows_of(by_key, items(*elements), key=b"x" * 100_000) == ["too_large"]
+    assert element_rows(by_key, items(*elements), key=b"x" * 100_000) == ["too_large"]

@@ -26,7 +26,7 @@ from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.unpacking.compression import compress
 from lakehouse.decoding.staged import EMPTY, FILTERED
-from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 from lakehouse_tests.helpers.decoding.native import uncertain_records
 
 ID = Column("id", "INT", "Number of the order.", required=True, source=ParentField("id"))
@@ -55,7 +55,7 @@ def rows_of(
     arrays = {part: pa.array(contents, pa.binary()) for part, contents in (parts or {}).items()}
     records, rules = pa.array(values, pa.binary()), table.rules(schemas)
     assert len(uncertain_records(records, None, rules, arrays)) == uncertain
-    decoded_rows = decode_twice(values, rules, parts or {}).verdicts.to_pylist()
+    decoded_rows = rows_twice(values, rules, parts or {})
     names = [field.name for field in table.fields]
     return [[row["_reason"] or tuple(row[name] for name in names) for row in rows] for rows in decoded_rows]
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column, Csv, Debezium, Json, Logfmt, StreamTable, Text
-from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.unpacking.parser import encoding_problems
 from lakehouse_tests.helpers.change_records import change
-from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, decode_on_both_paths
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
+from lakehouse_tests.helpers.decoding.decoded_rows import count_plain
 
 NAME = Column("name", "STRING", "A text.")
 
@@ -20,7 +20,7 @@ def table_of(form: Format, *columns: Column) -> StreamTable:
 
 
 def verdict_of(form: Format, value: bytes, *columns: Column) -> dict[str, Any]:
-    (verdict,) = decode_on_both_paths([value], table_of(form, *columns).rules())
+    (verdict,) = rows_twice([value], table_of(form, *columns).rules())
     return verdict
 
 
@@ -46,7 +46,7 @@ def test_every_byte_is_the_character_of_its_encoding_or_rejects_the_record() -> 
     column = Column("name", "STRING", "A text.", source="value")
     for encoding in ("latin-1", "cp1252", "cp1251", "koi8-r", "cp037", "ascii"):
         values = [bytes([number]) for number in range(256)]
-        verdicts = decode_on_both_paths(values, table_of(Text(encoding=encoding), column).rules())
+        verdicts = rows_twice(values, table_of(Text(encoding=encoding), column).rules())
         for number, (value, verdict) in enumerate(zip(values, verdicts, strict=True)):
             try:
                 assert (verdict["_reason"], verdict["name"]) == (None, value.decode(encoding))
@@ -80,20 +80,6 @@ def test_changes_of_a_database_have_the_encoding_of_their_json() -> None:
     table = StreamTable("names", "names", "Names.", columns, ["id"], format=form)
     value = json.dumps(json.loads(change("c", 1, {"id": 1, "name": "Zoë"})), ensure_ascii=False).encode("latin-1")
     assert table.decode(value) == {"id": 1, "name": "Zoë"}
-    assert form.declared_as == 'Debezium(Json(encoding="latin-1"))'
-
-
-def test_an_encoding_is_part_of_the_declaration() -> None:
-    forms = [Json(), Json(encoding="latin-1"), Json(framed=True), Json(framed=True, encoding="latin-1")]
-    assert len({table_of(form).fingerprint for form in forms}) == 4
-    ((_, change_of_format),) = differences(*(facts_of(table_of(form)) for form in forms[:2]))
-    assert change_of_format == "table: format was Json(), is Json(encoding='latin-1')"
-    assert [form.declared_as for form in forms] == [
-        "",
-        'Json(encoding="latin-1")',
-        "Json(framed=True)",
-        'Json(framed=True, encoding="latin-1")',
-    ]
 
 
 @pytest.mark.parametrize(

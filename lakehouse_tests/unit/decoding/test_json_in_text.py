@@ -1,14 +1,15 @@
-"""JSON that is written twice: each value is a text, and the text holds the object."""
+"""JSON in another cover: a text that holds the object, or the id of a schema in front of it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from lakehouse.declaration import Column, Json, Rejection, StreamTable
+from lakehouse.declaration import Column, Json, Rejection, StreamTable, Time
 from lakehouse.decoding.formats import likely_formats
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, MAX_RECORD_MEMORY
-from lakehouse_tests.helpers.decoding.decoded_rows import decode_on_both_paths
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 
 COLUMNS = [Column("id", "INT", "Which.", required=True), Column("name", "STRING", "A name.", source=("a", "name"))]
 TABLE = StreamTable("t", "t", "T.", COLUMNS, ["id"], format=Json(in_text=True))
@@ -22,7 +23,7 @@ def twice(text: str) -> bytes:
 def test_the_object_in_the_text_is_read_on_both_paths_also_with_texts_in_it() -> None:
     inner = json.dumps({"name": "é\n"})
     values = [twice('{"id":1,"a":{"name":"x"}}'), twice(json.dumps({"id": 2, "a": inner})), twice(' {"id":3} ')]
-    rows = decode_on_both_paths(values, TABLE.rules())
+    rows = rows_twice(values, TABLE.rules())
     assert [(row["id"], row["name"]) for row in rows] == [(1, "x"), (2, "é\n"), (3, None)]
 
 
@@ -43,7 +44,7 @@ def test_the_object_in_the_text_is_read_on_both_paths_also_with_texts_in_it() ->
     ],
 )
 def test_what_is_no_text_with_an_object_rejects_the_record(value: bytes | None, reason: str) -> None:
-    (row,) = decode_on_both_paths([value], TABLE.rules())
+    (row,) = rows_twice([value], TABLE.rules())
     assert row["_reason"] == reason
     with pytest.raises(Rejection, match=reason):
         TABLE.decode(value)
@@ -58,21 +59,36 @@ def test_it_works_with_the_other_options_of_json() -> None:
     assert framed.decode(add_frame(7, twice('{"id":1}')))["id"] == 1
 
 
-def test_it_is_recognised_and_declared() -> None:
+def test_it_is_recognised() -> None:
     assert likely_formats([twice('{"id":1}'), twice('{"id":2}'), b""])[0] == Json(in_text=True)
-    assert Json(in_text=True).declared_as == "Json(in_text=True)"
-    assert Json().fingerprint_parts == ()
-    assert repr(Json()) == "Json()"
 
 
 def test_the_memory_of_the_object_is_limited_like_that_of_others() -> None:
     size = MAX_RECORD_MEMORY // JSON_MEMORY_PER_BYTE * 2
     value = twice('{"id":1,"x":[' + "[]," * (size // 3) + "[]]}")
-    (row,) = decode_on_both_paths([value], TABLE.rules())
+    (row,) = rows_twice([value], TABLE.rules())
     assert row["_reason"] == "too_large"
 
 
 def test_a_value_that_is_no_text_is_not_parsed_if_it_takes_too_much_memory() -> None:
     value = b"[" + b"[]," * (MAX_RECORD_MEMORY // JSON_MEMORY_PER_BYTE) + b"[]]"
-    (row,) = decode_on_both_paths([value], TABLE.rules())
+    (row,) = rows_twice([value], TABLE.rules())
     assert row["_reason"] == "too_large"
+
+
+def test_framed_json_is_decoded_after_the_id_of_its_schema() -> None:
+    values = [add_frame(9, b'{"id": 1}'), b'{"id": 1}', add_frame(9, b""), add_frame(9, b'{"id": 1}}'), None]
+    rows = rows_twice(values, replace(TABLE, format=Json(framed=True)).rules())
+    assert [row["_reason"] for row in rows] == [None, "wrong_magic", "empty_value", "trailing_bytes", "tombstone"]
+    assert rows[0]["id"] == 1
+
+
+@pytest.mark.invariant("8.10")
+@pytest.mark.parametrize(("type_", "pattern"), [("STRING", None), ("TIMESTAMP", "%Y-%m-%d"), ("DATE", "%Y-%m-%d")])
+def test_half_of_a_surrogate_pair_in_framed_json_rejects_only_its_record(type_: str, pattern: str | None) -> None:
+    column = Column("a", type_, "A text.", written=Time(pattern) if pattern else None)
+    table = StreamTable("t", "t", "T.", [column], [], format=Json(framed=True))
+    values = [add_frame(1, b'{"a": "\\ud800"}'), add_frame(1, b'{"a": "2026-01-01"}'), add_frame(1, b"{}")]
+    reason, *other_reasons = [row["_reason"] for row in rows_twice(values, table.rules())]
+    assert other_reasons == [None, None]
+    assert reason in ("invalid_text", "wrong_time_format")

@@ -1,17 +1,13 @@
 """Keys that are JSON: columns read their fields as strictly as those of values, on both paths."""
 
 import json
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, Deletes, RecordKey, Rejection, StreamTable, Tombstone
-from lakehouse.decoding.json_parsing import Native
-from lakehouse.decoding.verdicts import decode_slices
-from lakehouse_tests.helpers.decoding.native import NATIVE
+from lakehouse_tests.helpers.decoding.both_paths import rows_of_keys
 
 COLUMNS = [
     Column("id", "BIGINT", "Which.", source=RecordKey("json", "id"), required=True),
@@ -23,24 +19,9 @@ TABLE = StreamTable("t", "t", "T.", COLUMNS, ["id"], deletes=Deletes(when=Tombst
 WHOLE = StreamTable("t", "t", "T.", [Column("k", "STRING", "Key.", source=RecordKey("json"), required=True)], ["k"])
 
 
-def decode(keys: list[bytes | None], table: StreamTable, decoder: Native | None) -> list[dict[str, Any]]:
-    """The verdicts of records with these keys."""
-    values = pa.array([b'{"n":1}'] * len(keys), pa.binary())
-    parts = {"key": pa.array(keys, pa.binary())}
-    slices = decode_slices(values, None, table.rules(), decoder, parts)
-    return [row for verdicts, _ in slices for row in verdicts.to_pylist()]
-
-
-def decode_alike(keys: list[bytes | None], table: StreamTable = TABLE) -> list[dict[str, Any]]:
-    """The verdicts, which both paths give."""
-    strict = decode(keys, table, None)
-    assert list(map(repr, decode(keys, table, NATIVE))) == list(map(repr, strict))
-    return strict
-
-
 def test_columns_read_fields_of_the_key() -> None:
     keys = [b'{"id":7,"home":{"region":"north"},"share":0.5}', b' {"id": 8, "home": null, "more": [1]}']
-    rows = decode_alike([*keys])
+    rows = rows_of_keys(keys, TABLE)
     assert [(row["id"], row["region"], row["share"], row["n"]) for row in rows] == [
         (7, "north", 0.5, 1),
         (8, None, None, 1),
@@ -53,7 +34,7 @@ def test_a_tombstone_deletes_by_a_field_of_the_key() -> None:
 
 
 def test_a_key_may_be_one_value() -> None:
-    assert [row["k"] for row in decode_alike([b'"a\\n"', '"é"'.encode()], WHOLE)] == ["a\n", "é"]
+    assert [row["k"] for row in rows_of_keys([b'"a\\n"', '"é"'.encode()], WHOLE)] == ["a\n", "é"]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +54,7 @@ def test_a_key_may_be_one_value() -> None:
     ],
 )
 def test_a_key_in_another_form_rejects_the_record(key: bytes | None, reason: str, detail: str) -> None:
-    (row,) = decode_alike([key])
+    (row,) = rows_of_keys([key], TABLE)
     assert row["_reason"] == reason
     assert row["_detail"].startswith(detail)
     with pytest.raises(Rejection):
@@ -93,8 +74,8 @@ KEYS = st.dictionaries(st.sampled_from(["id", "home", "share"]), JSON_VALUES).ma
 @example([b'{"id":9007199254740993,"share":0.1000000000000000055511151231257827}'])
 @example([b'"\\ud800"'])
 def test_any_key_is_judged_alike_on_both_paths(keys: list[bytes]) -> None:
-    decode_alike([*keys])
-    decode_alike([*keys], WHOLE)
+    rows_of_keys(keys, TABLE)
+    rows_of_keys(keys, WHOLE)
 
 
 def test_values_in_keys_may_have_other_forms() -> None:
@@ -103,7 +84,7 @@ def test_values_in_keys_may_have_other_forms() -> None:
         Column("whole", "STRING", "All.", source=RecordKey("json"), written="json"),
     ]
     table = StreamTable("t", "t", "T.", columns, ["id"])
-    rows = decode_alike([b'{"id":"7"}', b'{"id":8,"x":[1.50]}'], table)
+    rows = rows_of_keys([b'{"id":"7"}', b'{"id":8,"x":[1.50]}'], table)
     assert [(row["id"], row["whole"]) for row in rows] == [(7, '{"id":"7"}'), (8, '{"id":8,"x":[1.50]}')]
 
 
@@ -114,4 +95,4 @@ def test_a_value_in_a_key_may_mean_null() -> None:
     ]
     table = StreamTable("t", "t", "T.", columns, [])
     keys: list[bytes | None] = [b'{"id":0}', b'{"id":"-"}', b'{"id":7}']
-    assert [row["id"] for row in decode_alike(keys, table)] == [None, None, 7]
+    assert [row["id"] for row in rows_of_keys(keys, table)] == [None, None, 7]

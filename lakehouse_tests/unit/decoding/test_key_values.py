@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, KeyValues, Rejection, StreamTable
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.both_paths import decode_twice, spoiled
-from lakehouse_tests.helpers.decoding.native import NATIVE, judge, uncertain_records
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice, rows_twice, spoiled
+from lakehouse_tests.helpers.decoding.native import judge, uncertain_records
 
 MAP = "MAP<STRING, STRING>"
 ATTRIBUTES = Column("attributes", MAP, "Attributes.", written="otlp")
@@ -147,9 +146,8 @@ def test_an_empty_value_is_null_where_one_is_required() -> None:
 def test_deeply_nested_values_reject_only_their_record(levels: int) -> None:
     value = b'{"arrayValue":{"values":[' * levels + b"]}}" * levels
     records = [b'{"body": ' + value + b"}", b'{"n": 1}', b'{"attributes": [{"key": "a", "value": ' + value + b"}]}"]
-    for decoder in (NATIVE, None):
-        verdicts = decode_values(pa.array(records), None, LOGS.rules(), decoder).verdicts.to_pylist()
-        assert [verdict["_reason"] in ("out_of_range", "invalid_json") for verdict in verdicts] == [True, False, True]
+    verdicts = rows_twice(records, LOGS.rules())
+    assert [verdict["_reason"] in ("out_of_range", "invalid_json") for verdict in verdicts] == [True, False, True]
 
 
 @pytest.mark.invariant("8.11")
@@ -162,8 +160,7 @@ def test_texts_of_many_attributes_count_for_the_memory_of_a_record() -> None:
 
 def test_what_is_in_a_map_is_not_unmapped() -> None:
     records = [b'{"attributes": [{"key": "a", "value": {"stringValue": "b"}}], "tags": [{"name": "a"}], "x": 1}']
-    for decoder in (NATIVE, None):
-        assert decode_values(pa.array(records), None, LOGS.rules(), decoder).unmapped_counts == {"x": 1}
+    assert decode_twice(records, LOGS.rules()).unmapped_counts == {"x": 1}
 
 
 _texts = st.sampled_from(["", "a", "ü", "1", "-0", "1e5", "NaN", "AQI=", "\ud800", "null", "[1]"])

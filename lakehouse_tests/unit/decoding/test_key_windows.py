@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,9 +12,8 @@ from lakehouse import Deletes, writer_schema
 from lakehouse.declaration import Column, RecordKey, Rejection, StreamTable, Tombstone
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.json_parsing import Native
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
+from lakehouse_tests.helpers.decoding.both_paths import rows_of_keys
+from lakehouse_tests.helpers.decoding.native import uncertain_records
 
 START = Column("start", "TIMESTAMP", "Begin.", source=RecordKey("window_start"), required=True)
 END = Column("end", "TIMESTAMP", "End.", source=RecordKey("window_end"), required=True)
@@ -41,26 +39,11 @@ SESSIONS = table_of(RecordKey(window="session"), START, END)
 JSON_KEYS = table_of(RecordKey("json", "id", window="time"), START)
 
 
-def decode(keys: list[bytes | None], table: StreamTable, decoder: Native | None) -> list[dict[str, Any]]:
-    values = pa.array([b'{"n":1}'] * len(keys), pa.binary())
-    rows: list[dict[str, Any]] = decode_values(
-        values, None, table.rules(), decoder, {"key": pa.array(keys, pa.binary())}
-    ).verdicts.to_pylist()
-    return rows
-
-
-def decode_alike(keys: list[bytes | None], table: StreamTable = WINDOWED) -> list[dict[str, Any]]:
-    """The verdicts, which both paths give."""
-    strict = decode(keys, table, None)
-    assert list(map(repr, decode(keys, table, NATIVE))) == list(map(repr, strict))
-    return strict
-
-
 def test_the_start_of_a_time_window_follows_the_key() -> None:
     key = b"tea\x00\x00\x01\x9c\x13\x7e\xc1\x00"
     assert key == encode(b"tea", TEN)
     assert WINDOWED.decode(b'{"n":2}', key=key) == {"word": "tea", "start": TEN, "n": 2}
-    (row,) = decode_alike([key])
+    (row,) = rows_of_keys([key], WINDOWED)
     assert (row["word"], row["start"], row["_reason"]) == ("tea", TEN, None)
     rules = WINDOWED.rules()
     parts = {"key": pa.array([key])}
@@ -68,12 +51,12 @@ def test_the_start_of_a_time_window_follows_the_key() -> None:
 
 
 def test_the_end_and_the_start_of_a_session_follow_the_key() -> None:
-    (row,) = decode_alike([encode("é".encode(), ELEVEN, TEN)], SESSIONS)
+    (row,) = rows_of_keys([encode("é".encode(), ELEVEN, TEN)], SESSIONS)
     assert (row["word"], row["start"], row["end"]) == ("é", TEN, ELEVEN)
 
 
 def test_a_key_without_text_is_a_window_alone() -> None:
-    assert [row["word"] for row in decode_alike([encode(b"", 0)])] == [""]
+    assert [row["word"] for row in rows_of_keys([encode(b"", 0)], WINDOWED)] == [""]
 
 
 def test_a_tombstone_deletes_the_row_of_a_window() -> None:
@@ -99,7 +82,7 @@ def test_a_key_without_such_a_window_rejects_the_record(table: StreamTable) -> N
     damaged = [b"", text, b"only-text-of-20-bytes", encode(text, TEN)[:-1], encode(text, -1, -1)]
     damaged += [encode(text, 2**62, 2**62), encode(text, 0, 253_402_300_800_000)]
     damaged += [encode(text, TEN, ELEVEN)] if table is SESSIONS else []  # the end is before the start
-    for row in decode_alike([*damaged], table):
+    for row in rows_of_keys(damaged, table):
         assert row["_reason"] == "wrong_type"
         assert f"the last {size} bytes of the key are not those of a" in row["_detail"]
     with pytest.raises(Rejection, match="is required"):
@@ -108,11 +91,13 @@ def test_a_key_without_such_a_window_rejects_the_record(table: StreamTable) -> N
 
 def test_a_changelog_of_a_window_store_is_not_such_a_topic() -> None:
     key = encode(b"tea", TEN) + bytes(4)  # the number of the record
-    assert [row["_reason"] for row in decode_alike([key])] == ["wrong_type"]
+    assert [row["_reason"] for row in rows_of_keys([key], WINDOWED)] == ["wrong_type"]
 
 
 def test_a_text_key_with_a_window_is_still_text() -> None:
-    reasons = [row["_reason"] for row in decode_alike([encode(b"\xff", TEN), encode(b"a\n", TEN), encode(b"a", TEN)])]
+    reasons = [
+        row["_reason"] for row in rows_of_keys([encode(b"\xff", TEN), encode(b"a\n", TEN), encode(b"a", TEN)], WINDOWED)
+    ]
     assert reasons == ["invalid_utf8", "invalid_text", None]
 
 
@@ -139,4 +124,4 @@ _keys = st.builds(lambda text, times: encode(text, *times), _texts, st.lists(_ti
 @pytest.mark.parametrize("table", [WINDOWED, SESSIONS, JSON_KEYS], ids=["time", "session", "json"])
 @given(keys=st.lists(_keys | st.none(), min_size=1, max_size=8))
 def test_both_paths_give_the_same_rows(table: StreamTable, keys: list[bytes | None]) -> None:
-    decode_alike(keys, table)
+    rows_of_keys(keys, table)

@@ -16,9 +16,11 @@ from lakehouse.decoding.nested_types import nested
 from lakehouse.decoding.records import decode
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.unmapped_fields import count_unmapped
-from lakehouse.decoding.verdicts import decode_slices, decode_values, slice_bounds
+from lakehouse.decoding.verdicts import decode_slices, slice_bounds
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 from lakehouse_tests.helpers.decoding.nested_columns import LINES, column
+from lakehouse_tests.helpers.decoding.one_value import decode_text
 
 SCALAR_TYPES = ["STRING", "BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL(8,2)", "DATE"]
 TEXTS = {
@@ -32,13 +34,9 @@ TEXTS = {
 }
 
 
-def decode_text(type_: str, text: str, **options: Any) -> Any:
-    return decode(f'{{"n":{text}}}'.encode(), (column(type_, **options).field,))["n"]
-
-
 def rejection(type_: str, text: str, **options: Any) -> tuple[str, str]:
     with pytest.raises(Rejection) as rejected:
-        decode_text(type_, text, **options)
+        decode(f'{{"n":{text}}}'.encode(), (column(type_, **options).field,))
     return rejected.value.reason, rejected.value.detail
 
 
@@ -85,8 +83,7 @@ def test_null_values_are_null_in_nested_values():
     assert decode_text("ARRAY<DOUBLE>", '[1.5, "n/a", -9.5]', **options) == [1.5, None, None]
     assert decode_text("ARRAY<DOUBLE>", '"n/a"', **options) is None
     rules = Rules((column("ARRAY<DOUBLE>", **options).field,), None)
-    values = pa.array([b'{"n":[1.5,-9.50]}', b'{"n":["n/a"]}', b'{"n":[2]}'], pa.binary())
-    assert decode_values(values, None, rules, NATIVE).verdicts.equals(decode_values(values, None, rules, None)[0])
+    decode_twice([b'{"n":[1.5,-9.50]}', b'{"n":["n/a"]}', b'{"n":[2]}'], rules)
 
 
 @pytest.mark.invariant("8.11")
@@ -156,14 +153,8 @@ def test_the_fast_path_decodes_nested_values_like_the_strict_path(seed: int):
     chance = Random(seed)
     type_ = next(name for name in iter(lambda: random_type(chance), "") if nested(name))
     rules = Rules((column(type_, written=Time("%Y-%m-%d" if "DATE" in type_ else None)).field,), None)
-    values = pa.array([f'{{"n":{random_text(chance, type_)}}}'.encode() for _ in range(150)], pa.binary())
-    strict = decode_values(values, None, rules, None)
-    fast = decode_values(values, None, rules, NATIVE)
-    fast.verdicts.validate(full=True)
-    assert fast.verdicts.type == strict.verdicts.type
-    assert fast.verdicts.field("n").type == arrow_type(type_)
-    assert repr(fast.verdicts.to_pylist()) == repr(strict.verdicts.to_pylist()), type_
-    assert fast.unmapped_counts == strict.unmapped_counts
+    values = [f'{{"n":{random_text(chance, type_)}}}'.encode() for _ in range(150)]
+    assert decode_twice(values, rules).verdicts.field("n").type == arrow_type(type_)
 
 
 def test_most_records_with_nested_values_are_decoded_on_the_fast_path():

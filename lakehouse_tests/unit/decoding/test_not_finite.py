@@ -3,16 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from lakehouse.declaration import Column, Json, Rejection, StreamTable
 from lakehouse.declaration.inference.proposal import propose
-from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.rules import Rules
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
+from lakehouse_tests.helpers.decoding.decoded_rows import count_plain
 
 COLUMNS = [
     Column("id", "INT", "Which.", required=True),
@@ -43,50 +40,29 @@ RECORDS: list[Any] = [
 ]
 
 
-def verdicts_of(table: StreamTable, decoder: Any) -> list[dict[str, Any]]:
-    rules = Rules(table.fields, None, table.format.parser())
-    return decode_values(pa.array(RECORDS, pa.binary()), None, rules, decoder).verdicts.to_pylist()
-
-
 @pytest.mark.invariant("13.3", "8.10")
 def test_by_default_each_of_them_rejects_its_record_also_in_a_field_that_no_column_reads() -> None:
     reasons = ["not_finite"] * 4 + ["invalid_json"] * 3 + ["wrong_type", "not_finite", "not_finite", None]
     reasons += ["not_finite"] * 5 + ["tombstone"]
-    for decoder in (NATIVE, None):
-        assert [row["_reason"] for row in verdicts_of(TABLE, decoder)] == reasons
+    assert [row["_reason"] for row in rows_twice(RECORDS, TABLE.rules())] == reasons
 
 
 @pytest.mark.invariant("13.3", "8.10")
 def test_they_are_null_if_the_format_says_so() -> None:
-    strict, fast = (verdicts_of(AS_NULL, decoder) for decoder in (None, NATIVE))
-    assert strict == fast
-    assert [row["_reason"] for row in strict] == [
+    rows = rows_twice(RECORDS, AS_NULL.rules())
+    assert [row["_reason"] for row in rows] == [
         *(None, None, None, "null_field", "invalid_json", "invalid_json", "invalid_json"),
         *("wrong_type", "duplicate_name", "not_an_object", None, None),
         *("truncated", "invalid_json", "invalid_json", "invalid_json", "tombstone"),
     ]
-    assert [row["n"] for row in strict[:3]] == [None, None, None]
-    assert [row["_explicit_null_n"] for row in strict[:3]] == [True, True, False]
-    assert (strict[1]["list"], strict[1]["rest"]) == ([1.5, None], '{"a":[null,1.50]}')
-    plain_values = pa.array([RECORDS[0], RECORDS[2], RECORDS[10], RECORDS[11]], pa.binary())
-    rules = Rules(AS_NULL.fields, None, AS_NULL.format.parser())
-    assert uncertain_records(plain_values, None, rules) == []
+    assert [row["n"] for row in rows[:3]] == [None, None, None]
+    assert [row["_explicit_null_n"] for row in rows[:3]] == [True, True, False]
+    assert (rows[1]["list"], rows[1]["rest"]) == ([1.5, None], '{"a":[null,1.50]}')
+    assert count_plain([RECORDS[index] for index in (0, 2, 10, 11)], AS_NULL.rules()) == 4
     framed = replace(TABLE, format=Json(framed=True, not_finite="null"))
     assert framed.decode(add_frame(7, RECORDS[0]))["n"] is None
     with pytest.raises(Rejection, match="not_finite"):
         replace(TABLE, format=Json(framed=True)).decode(add_frame(7, RECORDS[0]))
-
-
-def test_the_option_changes_the_fingerprint_and_the_snapshot_only_if_it_is_set() -> None:
-    forms = [Json(), Json(framed=True), Json(not_finite="null"), Json(framed=True, not_finite="null")]
-    assert len({replace(TABLE, format=form).fingerprint for form in forms}) == len(forms)
-    assert [repr(form) for form in forms[:2]] == ["Json()", "Json()"]
-    assert [form.declared_as for form in forms] == [
-        *("", "Json(framed=True)", 'Json(not_finite="null")', 'Json(framed=True, not_finite="null")'),
-    ]
-    assert [*differences(facts_of(TABLE), facts_of(AS_NULL))] == [
-        ("table", "table: format was Json(), is Json(not_finite='null')")
-    ]
 
 
 def test_a_proposal_from_such_records_reads_them_as_null_and_names_the_option() -> None:

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +14,8 @@ from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 from lakehouse.decoding.one_record import Verdict
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EXPLICIT_NULL
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.both_paths import decode_twice
-from lakehouse_tests.helpers.decoding.native import NATIVE, judge
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice, rows_twice
+from lakehouse_tests.helpers.decoding.native import judge
 
 NUMBER = Column("number", "INT", "A number in a text.", source=("payload", "order", "number"))
 OBJECT_EXPECTED = "expected an object"
@@ -66,7 +64,7 @@ def test_a_column_of_the_text_is_the_same_whether_another_column_leads_through_i
     raw = Column("raw", "STRING", "The text.")
     inner = Column("x", "BIGINT", "A field.", source="x", formerly=("raw", "x"))
     rules, content = rules_of(raw, inner), {"raw": text, "x": 1}
-    (row,) = decode_twice([json.dumps(content).encode()], rules).verdicts.to_pylist()
+    (row,) = rows_twice([json.dumps(content).encode()], rules)
     assert (row["raw"], row["x"]) == (text, 1)
     whole = Column("d", "STRING", "All.", written="json")
     led = Column("x", "STRING", "A field.", source=("d", "i", "x"), null_values=["2"])
@@ -135,17 +133,15 @@ def test_a_field_within_a_text_decides_about_a_delete():
 
 
 def test_unmapped_fields_within_a_text_are_counted():
-    values = pa.array([json.dumps({"payload": json.dumps({"order": {"number": 1, "other": 2}})}).encode()])
-    assert decode_values(values, None, rules_of(NUMBER), NATIVE).unmapped_counts == {"payload.order.other": 1}
+    value = json.dumps({"payload": json.dumps({"order": {"number": 1, "other": 2}})}).encode()
+    assert decode_twice([value], rules_of(NUMBER)).unmapped_counts == {"payload.order.other": 1}
 
 
-@pytest.mark.parametrize("native", [NATIVE, None])
-def test_a_null_within_a_text_is_as_explicit_as_any_other(native):
+def test_a_null_within_a_text_is_as_explicit_as_any_other():
     source = ("payload", "note")
     rules = rules_of(Column("note", "STRING", "A note.", source=source, keep=True, null_erases=True))
     payloads = ['{"note": null}', {"note": None}, "null", None, "{}", '{"note": "a"}', '{"note": 1.5}']
-    values = pa.array([json.dumps({"payload": payload}).encode() for payload in payloads], pa.binary())
-    verdicts = decode_values(values, None, rules, native).verdicts
+    verdicts = decode_twice([json.dumps({"payload": payload}).encode() for payload in payloads], rules).verdicts
     assert verdicts.field(f"{EXPLICIT_NULL}note").to_pylist() == [True, True, True, True, False, False, False]
 
 
@@ -168,8 +164,8 @@ def test_both_paths_give_the_same_verdicts(payloads):
 def test_unmapped_fields_within_texts_in_arrays_and_rows_are_counted():
     item = json.dumps({"a": 1, "other": 2})
     array = Column("items", "ARRAY<STRUCT<a: INT>>", "Items.")
-    values = pa.array([json.dumps({"items": f"[{item}]"}).encode()])
-    assert decode_values(values, None, rules_of(array), NATIVE).unmapped_counts == {"items[].other": 1}
+    value = json.dumps({"items": f"[{item}]"}).encode()
+    assert decode_twice([value], rules_of(array)).unmapped_counts == {"items[].other": 1}
     table = StreamTable("items", "items", "Items.", [Column("a", "INT", "A.")], [], rows_from="items")
-    values = pa.array([json.dumps({"items": [item]}).encode()])
-    assert decode_values(values, None, table.rules(), NATIVE).unmapped_counts == {"items[].other": 1}
+    value = json.dumps({"items": [item]}).encode()
+    assert decode_twice([value], table.rules()).unmapped_counts == {"items[].other": 1}

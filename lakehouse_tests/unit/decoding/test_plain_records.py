@@ -8,9 +8,13 @@ from hypothesis import HealthCheck, example, given, settings
 
 from lakehouse.declaration import Column, Late, Time
 from lakehouse.decoding.fields import BEYOND_HORIZON, REASONS, SCHEMA_REASONS, TIMELESS, UNREADABLE_FILE
-from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.both_paths import RULES, decode_batch, decode_like_strictly
+from lakehouse_tests.helpers.decoding.both_paths import (
+    RULES,
+    batch_of,
+    decode_like_strictly,
+    decode_twice,
+)
 from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 from lakehouse_tests.helpers.decoding.strict_decoding import GOOD
 from lakehouse_tests.helpers.tables.written import WHOLE_RECORDS, WrittenBatch, batches
@@ -27,9 +31,8 @@ def one_of_each_reason() -> WrittenBatch:
         '|{"n":"2023-02-28","at":"2023-10-29 02:30"}'
     )
     values = [None, *(text.encode("latin-1") for text in texts.split("|"))]
-    late = Late("n", timedelta(days=1)).rule
     noon = 1_677_585_600_000_000  # of 28 February 2023
-    return WrittenBatch(values, [noon] * len(values), Rules((day.field, count.field, name.field, local.field), late))
+    return batch_of(values, day, count, name, local, time=noon, late=Late("n", timedelta(days=1)))
 
 
 @pytest.mark.invariant("8.10")
@@ -46,8 +49,7 @@ def test_generated_and_damaged_records_of_every_type_have_equal_results() -> Non
         seen_reasons.update(row["_reason"] for row in rows)
         arrays = pa.array(batch.values, pa.binary()), pa.array(batch.broker_times, pa.int64())
         plain_count += len(rows) - len(uncertain_records(*arrays, batch.rules))
-        fast, strict = (decode_values(*arrays, batch.rules, decoder).unmapped_counts for decoder in (NATIVE, None))
-        assert fast == strict
+        decode_twice(batch.values, batch.rules, broker_times=batch.broker_times)
 
     compare()
     unseen_reasons = {
@@ -66,8 +68,7 @@ def test_generated_and_damaged_records_of_every_type_have_equal_results() -> Non
 @pytest.mark.invariant("8.10")
 def test_a_value_of_another_type_with_a_default_does_not_hide_a_duplicate_name() -> None:
     name, count = Column("s", "STRING", "A text.", default="x"), Column("b", "INT", "A count.")
-    records: list[bytes | None] = [b'{"s":5}', b'{"b":1,"b":2}']
-    rows = decode_like_strictly(WrittenBatch(records, [None, None], Rules((name.field, count.field), None)))
+    rows = decode_like_strictly(batch_of(['{"s":5}', '{"b":1,"b":2}'], name, count))
     assert [row["_reason"] for row in rows] == ["wrong_type", "duplicate_name"]
 
 
@@ -76,8 +77,7 @@ def test_a_value_of_another_type_with_a_default_does_not_hide_a_duplicate_name()
 def test_unmapped_fields_may_be_nested_as_deeply_as_the_strict_rules_allow(depth: int) -> None:
     lists = f'{{"n":1,"o":{"[" * depth}"x"{"]" * depth}}}'
     objects, empty_lists = lists.replace("[", '{"o":').replace("]", "}"), lists.replace('"x"', "")
-    rules = Rules((Column("n", "INT", "A count.").field,), None)
-    decode_like_strictly(WrittenBatch([text.encode() for text in (lists, objects, empty_lists)], [None] * 3, rules))
+    decode_like_strictly(batch_of([lists, objects, empty_lists], Column("n", "INT", "A count.")))
 
 
 @pytest.mark.invariant("8.10")
@@ -85,10 +85,8 @@ def test_every_odd_value_has_equal_results_among_valid_records() -> None:
     records: list[bytes | None] = []
     for odd_text in (None, *WHOLE_RECORDS, *(GOOD[:cut] for cut in range(len(GOOD)))):
         records += [GOOD, odd_text]
-    assert {row["_reason"] for row in decode_like_strictly(WrittenBatch(records, [None] * len(records), RULES))} > {
-        None,
-        "truncated",
-    }
+    rows = decode_like_strictly(WrittenBatch(records, [None] * len(records), RULES))
+    assert {row["_reason"] for row in rows} > {None, "truncated"}
 
 
 @pytest.mark.invariant("8.10", "13.3")
@@ -108,9 +106,7 @@ def test_every_odd_value_has_equal_results_among_valid_records() -> None:
     ],
 )
 def test_a_duplicate_name_is_detected(text: str) -> None:
-    (row,) = decode_like_strictly(
-        WrittenBatch([text.encode()], [None], Rules((Column("n", "INT", "A count.").field,), None))
-    )
+    (row,) = decode_like_strictly(batch_of([text], Column("n", "INT", "A count.")))
     assert row["_reason"] == "duplicate_name"
 
 
@@ -146,8 +142,9 @@ def test_only_the_record_that_is_not_plain_is_decoded_strictly(
         GOOD.replace(b",", b" ,\n"),
     ]
     records: list[bytes | None] = [*(valid_records * 2500)[:9999], odd_text]
-    assert len(decode_batch(WrittenBatch(records, [None] * 10_000, RULES))) == 10_000
-    assert uncertain_records(pa.array(records, pa.binary()), None, RULES) == [9_999]
+    arrays = pa.array(records, pa.binary()), None, RULES
+    assert len(decode_values(*arrays, NATIVE).verdicts) == 10_000
+    assert uncertain_records(*arrays) == [9_999]
 
 
 @pytest.mark.invariant("8.10")
@@ -168,4 +165,4 @@ def test_only_the_record_that_is_not_plain_is_decoded_strictly(
 def test_a_record_of_the_maximum_size_is_decoded_quickly(record: bytes) -> None:
     """Time in proportion to the square of its length would stop a table for half an hour, at each new start."""
     for type_ in ("BIGINT", "DOUBLE", "DECIMAL(9,2)"):
-        decode_like_strictly(WrittenBatch([record], [0], Rules((Column("n", type_, "d").field,), None)))
+        decode_like_strictly(batch_of([record], Column("n", type_, "d"), time=0))

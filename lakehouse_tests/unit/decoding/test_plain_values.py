@@ -9,7 +9,7 @@ import pytest
 from lakehouse.declaration import BrokerTime, Column, Late, RecordHeader, RecordKey, Time
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EXPLICIT_NULL
-from lakehouse_tests.helpers.decoding.both_paths import decode_like_strictly, decode_twice, one_column
+from lakehouse_tests.helpers.decoding.both_paths import batch_of, decode_like_strictly, decode_twice, one_column
 from lakehouse_tests.helpers.decoding.native import uncertain_records
 from lakehouse_tests.helpers.tables.written import EDGES, NUMBERS, ODD_VALUES, TIME_TEXTS, TIMES, WrittenBatch
 
@@ -56,9 +56,7 @@ def test_a_nested_value_has_equal_results_with_any_value_on_its_path(path: Any, 
     texts += ['{"o":{"a":"y","a":"z"}}', '{"o":{"a":"y"},"o":{"a":"y"}}', '{"o":{"a":"y"},"a":"z"}', '{"o.a":"y"}']
     # a default is not a string of the record, so it cannot balance the count for a duplicate name
     texts += ['{"b":1,"b":2}', '{"b":1,"b":2,"c":3}', '{"b":"a","b":"a"}', '{"a":"y","b":1,"b":1}']
-    decode_like_strictly(
-        WrittenBatch([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None))
-    )
+    decode_like_strictly(batch_of(texts, column))
 
 
 @pytest.mark.invariant("8.10")
@@ -73,9 +71,7 @@ def test_a_value_under_its_former_name_has_equal_results(former: Any, rules: Any
         f'{{"o":{{"b":{odd_text}}}}}' for odd_text in ODD_VALUES
     ]
     texts += ['{"a":"y","b":1,"b":2}', '{"b":"y","b":"y"}', '{"a":"y","o":{"b":1}}', '{"c":"y","c":"y"}', "{}"]
-    decode_like_strictly(
-        WrittenBatch([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None))
-    )
+    decode_like_strictly(batch_of(texts, column))
 
 
 @pytest.mark.invariant("8.10")
@@ -113,9 +109,7 @@ def test_a_null_a_null_value_and_a_missing_field_are_distinguished(path: Any) ->
     nested_texts = [f'{{"o":{text}}}' for text in inner_texts[:6]] + ['{"was":null}', '{"was":"n/a"}']
     texts = inner_texts if path == ("n",) else nested_texts
     texts += ['{"o":null}', '{"x":null}', '{"n":null,"was":5,"o":{"n":null}}']
-    rows = decode_like_strictly(
-        WrittenBatch([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None))
-    )
+    rows = decode_like_strictly(batch_of(texts, column))
     null_rows = [index for index, row in enumerate(rows) if row[f"{EXPLICIT_NULL}n"]]
     assert null_rows == [1, 6, *([8] if path == ("o", "n") else []), 10]  # a null on the path counts
     assert [row["_reason"] for row in rows] == [None] * len(texts)
@@ -123,8 +117,7 @@ def test_a_null_a_null_value_and_a_missing_field_are_distinguished(path: Any) ->
 
 def test_a_former_path_through_a_number_rejects_only_its_record_if_nulls_erase() -> None:
     column = Column("n", "INT", "A.", formerly=("was", "n"), keep=True, null_erases=True)
-    batch = WrittenBatch([b'{"was":5}', b'{"n":null}'], [None, None], Rules((column.field,), None))
-    rows = decode_like_strictly(batch)
+    rows = decode_like_strictly(batch_of(['{"was":5}', '{"n":null}'], column))
     assert [(row["_reason"], row[f"{EXPLICIT_NULL}n"]) for row in rows] == [("wrong_type", False), (None, True)]
 
 
@@ -135,8 +128,8 @@ def test_every_extreme_broker_time_has_equal_results(policy: Any, limit: timedel
     column = Column("n", "TIMESTAMP", "A time.", written=Time("%Y"))
     years = ['"0001"', '"1970"', '"9999"', "null"]
     for broker_time in (None, 0, 86_400_000_000, 86_400_000_001, 2**62, 2**63 - 1, -(2**62), -(2**63)):
-        batch = one_column(column, years, Late("n", limit, policy))
-        decode_like_strictly(WrittenBatch(batch.values, [broker_time] * len(years), batch.rules))
+        records = [f'{{"n":{year}}}' for year in years]
+        decode_like_strictly(batch_of(records, column, time=broker_time, late=Late("n", limit, policy)))
 
 
 EPOCHS = {"seconds": 1, "milliseconds": 1000, "microseconds": 1_000_000, "nanoseconds": 10**9}
@@ -158,7 +151,7 @@ def test_present_day_times_defaults_and_nested_values_are_plain(unit: Any, rules
         for name in ("inside", "b")
         for unmapped_name in unmapped_fields
     ]
-    batch = WrittenBatch(records, [None] * len(records), Rules((time.field, money.field, text.field), None))
+    batch = batch_of(records, time, money, text)
     decode_like_strictly(batch)
     assert not uncertain_records(pa.array(records, pa.binary()), None, batch.rules)
     empty_records: list[bytes | None] = [b'{"o":{}}'] * 5

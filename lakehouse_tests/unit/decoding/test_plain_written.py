@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from lakehouse.declaration import Column, RecordHeader, RecordKey, TextBoolean, TextNumber, Time
 from lakehouse.declaration.rules.column_rules import column_problems
 from lakehouse.decoding.rules import Rules
-from lakehouse_tests.helpers.decoding.both_paths import count_generated, decode_like_strictly, decode_twice, one_column
+from lakehouse.decoding.written_forms import BYTE_FORMS
+from lakehouse_tests.helpers.decoding.both_paths import (
+    batch_of,
+    count_generated,
+    decode_like_strictly,
+    decode_twice,
+    one_column,
+)
 from lakehouse_tests.helpers.decoding.native import uncertain_records
 from lakehouse_tests.helpers.tables.written import EDGES, NUMBERS, ODD_VALUES, WrittenBatch
 
@@ -61,6 +68,27 @@ NUMBER_FORMS: list[Any] = [
 BOOLEAN_FORMS: list[Any] = [
     *("text", TextBoolean(["Y", "yes"], ["N", "false"]), TextBoolean([1, "true", True], [0, "0", False, ""])),
     TextBoolean([True, "1"], [0, 2]),
+]
+
+RIGHT_TEXTS = (
+    "AQI=",
+    "AQI",
+    "AQ==",
+    "AQ",
+    "+/+/",
+    "-_-_",
+    "00ff",
+    "00FF",
+    "aBcD",
+    "",
+    "AAAA",
+    b64encode(bytes(99)).decode(),
+)
+WRONG_TEXTS = ("A", "=", "====", "AQI==", "AR==", "AR", " AQI=", "AQI=\\n", "é", "\\ud800", "\\u0041QI=", "0x00", "00f")
+BYTE_TEXTS = [f'"{text}"' for text in (*RIGHT_TEXTS, *WRONG_TEXTS, "x" * 999, "A" * 10**5, "A" * (10**5 + 1))]
+BYTE_OPTIONS: list[Any] = [
+    *({}, {"required": True}, {"null_values": ("", "AQ", "1.5")}, {"default": "0000"}),
+    *({"keep": True, "null_erases": True}, {"formerly": "old"}, {"source": ("o", "n"), "null_values": ("00ff",)}),
 ]
 
 
@@ -124,6 +152,15 @@ def test_every_odd_decimal_of_connect_has_equal_results(type_: str, rules: Any) 
     decode_like_strictly(one_column(column, [*CONNECT_TEXTS, *EDGES, *ODD_VALUES]))
 
 
+@pytest.mark.invariant("8.10")
+@pytest.mark.parametrize("options", BYTE_OPTIONS, ids=repr)
+@pytest.mark.parametrize("form", BYTE_FORMS)
+def test_every_odd_text_of_bytes_has_equal_results(form: Any, options: Any) -> None:
+    column = Column("n", "BINARY", "Bytes.", written=form, **options)
+    rows = decode_like_strictly(one_column(column, [*BYTE_TEXTS, *EDGES, *ODD_VALUES]))
+    assert "source" in options or {row["_reason"] is None for row in rows} == {True, False}
+
+
 DIGITS = st.text("0123456789", min_size=1, max_size=22)
 NUMBER_TEXTS = st.builds(
     "{}{}{}{}{}".format,
@@ -132,6 +169,9 @@ NUMBER_TEXTS = st.builds(
     DIGITS,
     st.sampled_from(["", ".5", ",25", ".125", ",999.5", ".999,5", "e5", "-"]),
     st.sampled_from(["", "", "-", "%"]),
+)
+ENCODED_BYTES = st.binary(max_size=12).flatmap(
+    lambda data: st.sampled_from([b64encode(data).decode(), b64encode(data).decode().rstrip("="), data.hex()])
 )
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
 
@@ -145,7 +185,11 @@ def json_values() -> st.SearchStrategy[str]:
 
 @st.composite
 def written_columns(draw: st.DrawFn, name: str) -> Column:
-    kind = draw(st.sampled_from(["number", "number", "boolean", "digits", "json", "connect", "epoch", "plain"]))
+    kind = draw(
+        st.sampled_from(
+            ["number", "number", "boolean", "digits", "json", "connect", "epoch", "plain", "bytes", "bytes"]
+        )
+    )
     rules: dict[str, Any] = {"source": draw(st.sampled_from(["a", "b", ("o", "a")]))}
     if draw(st.booleans()):
         rules["null_values"] = ("", "0", "N")
@@ -157,6 +201,8 @@ def written_columns(draw: st.DrawFn, name: str) -> Column:
         type_, rules["written"] = "STRING", draw(st.sampled_from(["number", "text_or_number"]))
     elif kind == "epoch":
         type_, rules["written"] = "TIMESTAMP", Time(epoch="milliseconds", written=draw(st.sampled_from(NUMBER_FORMS)))
+    elif kind == "bytes":
+        type_, rules["written"] = "BINARY", draw(st.sampled_from(BYTE_FORMS))
     elif kind == "plain":
         type_ = draw(st.sampled_from(["STRING", "DOUBLE"]))
     else:
@@ -170,14 +216,15 @@ def written_columns(draw: st.DrawFn, name: str) -> Column:
 def written_batches(draw: st.DrawFn) -> WrittenBatch:
     declared_columns = [draw(written_columns(f"c{nth}")) for nth in range(draw(st.integers(1, 4)))]
     texts = st.sampled_from([*TEXTS, *CONNECT_TEXTS, *JSON_TEXTS[:20], *ODD_VALUES, *EDGES]) | json_values()
-    texts |= NUMBER_TEXTS.map('"{}"'.format)
+    texts |= (NUMBER_TEXTS | ENCODED_BYTES).map('"{}"'.format) | st.sampled_from(BYTE_TEXTS[:-3])
     pairs = st.lists(st.tuples(st.sampled_from(["a", "b", "o", "x"]), texts), max_size=4)
     records: list[bytes | None] = []
     for members in draw(st.lists(pairs, min_size=1, max_size=6)):
         inner = [f'"{name}":{text}' for name, text in members if draw(st.integers(0, 3)) or name != "o"]
         inner += [f'"o":{{"a":{draw(texts)}}}'] if draw(st.booleans()) else []
-        records.append(f"{{{','.join(inner)}}}".encode("utf-8", "surrogatepass"))
-    return WrittenBatch(records, [None] * len(records), Rules(tuple(c.field for c in declared_columns), None))
+        record = f"{{{','.join(inner)}}}".encode("utf-8", "surrogatepass")
+        records.append(record if draw(st.integers(0, 19)) else record[: draw(st.integers(0, len(record)))])
+    return batch_of(records, *declared_columns)
 
 
 @pytest.mark.invariant("8.10")
@@ -196,6 +243,17 @@ def test_a_key_and_a_header_have_equal_results(source: Any, type_: str, written:
     texts = [None, *(text.strip('"').encode() for text in TEXTS), b"\xff", b"EUR 1.234,50-", b"Y"]
     decoded = decode_twice([b"{}"] * len(texts), Rules((field,), None), {source.part: texts})
     assert any(row["n"] is not None for row in decoded.verdicts.to_pylist())
+
+
+@pytest.mark.invariant("8.10")
+@pytest.mark.parametrize("form", [None, *BYTE_FORMS])
+@pytest.mark.parametrize("source", [RecordKey(), RecordHeader("raw")])
+def test_bytes_in_a_key_and_a_header_have_equal_results(source: Any, form: Any) -> None:
+    field = Column("n", "BINARY", "A part.", source=source, written=form).field
+    texts = [None, b"", b"\xff\x00", b"00ff", b"AQI=", b"AQI", b"-_-_", "é".encode(), b"1e99999999999999999999"]
+    decoded = decode_twice([b"{}"] * len(texts), Rules((field,), None), {source.part: texts})
+    rows = decoded.verdicts.to_pylist()
+    assert [row["n"] for row in rows] == texts if form is None else b"" in [row["n"] for row in rows]
 
 
 @pytest.mark.invariant("8.10")
@@ -218,8 +276,7 @@ def test_a_path_through_any_value_and_a_duplicate_name_have_equal_results(type_:
     texts = [f'{{"o":{text}}}' for text in ODD_VALUES]
     texts += [f'{{"o":{{"n":{text},"x":"1"}},"y":"1"}}' for text in ('"1"', "1", "null", '{"a":"1"}')]
     texts += [text.replace('"x":"1"', '"n":"1"') for text in texts] + [text.replace("}", ',"y":2}') for text in texts]
-    values: list[bytes | None] = [text.encode() for text in texts]
-    decode_like_strictly(WrittenBatch(values, [None] * len(values), Rules((column.field,), None)))
+    decode_like_strictly(batch_of(texts, column))
 
 
 PLAIN_COLUMNS = {
@@ -233,6 +290,7 @@ PLAIN_COLUMNS = {
     "digits": Column("n", "STRING", "Digits.", written="text_or_number"),
     "json": Column("n", "STRING", "JSON.", written="json"),
     "connect": Column("n", "DECIMAL(9,2)", "A number.", written="connect"),
+    **{form: Column("n", "BINARY", "Bytes.", written=form) for form in BYTE_FORMS},  # type: ignore[arg-type]
 }
 PLAIN_TEXTS = {
     "text": ['"12.5"', '"-0.05"', '"007"', "null"],
@@ -245,6 +303,7 @@ PLAIN_TEXTS = {
     "digits": ["5", '"5"', "123456789012345678"],
     "json": ['{"a":[1,"x",null]}', '"1.5"', "5", "[]", "null", '{"a.b":"2.5"}'],
     "connect": ['"AeJA"', '"/w=="', "null"],
+    **{form: ['"00ff"', '"AAAA"', '""', "null"] for form in BYTE_FORMS},
 }
 
 

@@ -15,7 +15,7 @@ from lakehouse.decoding.formats import KNOWN_REASONS
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.formats.protobuf.reader import reader_of
 from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 from lakehouse_tests.helpers.decoding.native import NATIVE
 from lakehouse_tests.helpers.decoding.protobuf_orders import (
     COLUMNS,
@@ -80,7 +80,7 @@ def test_many_records_are_decoded_like_single_records(damages: list[tuple[int, i
     for index, byte in damages:
         body[index] = byte
     values = [RECORD, bytes(body[: len(body) - cut_bytes]), None, b"", b"\x01abcd", b"\x00\x00", add_frame(8, FIRST)]
-    reasons = [row["_reason"] for row in decode_twice(values, RULES).verdicts.to_pylist()]
+    reasons = [row["_reason"] for row in rows_twice(values, RULES)]
     assert reasons[2:] == ["tombstone", "empty_value", "wrong_magic", "truncated", "unknown_schema"]
     assert reasons[0] is None and reasons[1] in (None, *KNOWN_REASONS)
 

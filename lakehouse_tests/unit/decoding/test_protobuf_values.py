@@ -5,7 +5,6 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from lakehouse import writer_schema
@@ -15,8 +14,7 @@ from lakehouse.decoding.formats import KNOWN_REASONS
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EXPLICIT_NULL
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.native import NATIVE
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 from lakehouse_tests.helpers.decoding.protobuf_orders import (
     FIRST,
     MAX_VARINT,
@@ -52,12 +50,10 @@ def test_a_default_that_means_not_set_is_null_if_declared() -> None:
 def test_only_an_absent_wrapper_is_an_explicit_null() -> None:
     columns = [Column(name, "STRING", "A.", keep=True, null_erases=True) for name in ("id", "note", "card")]
     rules = Rules(tuple(column.field for column in columns), None, Protobuf().parser(SCHEMAS))
-    values = pa.array([add_frame(7, FIRST), add_frame(7, FIRST + b"\x2a\x00\x42\x00")])
-    for decoder in (NATIVE, None):
-        rows = decode_values(values, None, rules, decoder).verdicts.to_pylist()
-        assert [[row[name] for name in ("id", "note", "card")] for row in rows] == [["", None, None], ["", "", ""]]
-        assert [row[f"{EXPLICIT_NULL}note"] for row in rows] == [True, False]
-        assert not any(row[f"{EXPLICIT_NULL}card"] for row in rows)
+    rows = rows_twice([add_frame(7, FIRST), add_frame(7, FIRST + b"\x2a\x00\x42\x00")], rules)
+    assert [[row[name] for name in ("id", "note", "card")] for row in rows] == [["", None, None], ["", "", ""]]
+    assert [row[f"{EXPLICIT_NULL}note"] for row in rows] == [True, False]
+    assert not any(row[f"{EXPLICIT_NULL}card"] for row in rows)
 
 
 def seconds(number: int, nanos: int = 0) -> bytes:

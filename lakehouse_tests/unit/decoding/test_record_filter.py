@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,9 +11,7 @@ from lakehouse.declaration import Column, FieldIs, HeaderIs, Rejection
 from lakehouse.declaration.snapshot import facts_of
 from lakehouse.decoding.record_parts import HEADER
 from lakehouse.decoding.staged import FILTERED
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.both_paths import decode_twice
-from lakehouse_tests.helpers.decoding.native import NATIVE
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice, rows_twice
 from lakehouse_tests.unit.declaration.ratings import declare
 
 ORDERS = declare(Column("note", "STRING", "A note.", source=("payload", "note")), where=FieldIs("type", ["order", 7]))
@@ -27,7 +24,7 @@ def verdicts(*contents: Any, table: Any = ORDERS, headers: list[bytes | None] | 
     """The verdicts of both paths, which must be equal."""
     values = [content if isinstance(content, bytes) else json.dumps(content).encode() for content in contents]
     parts = {} if headers is None else {f"{HEADER}event-type": headers}
-    return list(decode_twice(values, table.rules(), parts).verdicts.to_pylist())
+    return list(rows_twice(values, table.rules(), parts))
 
 
 def reasons(*contents: Any, **options: Any) -> list[str | None]:
@@ -45,8 +42,9 @@ def test_a_filtered_record_has_no_values_and_needs_none() -> None:
 
 
 def test_fields_of_filtered_records_are_not_unmapped() -> None:
-    values = pa.array([json.dumps({**ROW, "type": "refund", "other": 1}).encode()])
-    assert not decode_values(values, None, ORDERS.rules(), NATIVE).unmapped_counts
+    assert not decode_twice(
+        [json.dumps({**ROW, "type": "refund", "other": 1}).encode()], ORDERS.rules()
+    ).unmapped_counts
 
 
 @pytest.mark.invariant("7.10")

@@ -2,7 +2,7 @@
 
 import json
 from datetime import UTC, date, datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -99,13 +99,6 @@ def test_values_of_base_files_pass_the_same_rules() -> None:
 def test_a_date_is_parsed_by_its_pattern() -> None:
     assert value_of('"2023-02-28"', "DATE") == date(2023, 2, 28)
     assert rejection_of(b'{"n":"2023-02-29"}', (field("DATE"),)).reason == "no_such_date"
-
-
-@pytest.mark.invariant("13.1")
-@given(st.decimals(-999, 999, allow_nan=False, places=9))
-def test_rounding_equals_decimal_round_half_up(number: Decimal) -> None:
-    expected = number.quantize(Decimal("0.000001"), ROUND_HALF_UP)
-    assert value_of(f"{number:f}", "DECIMAL(9,6)") == expected
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -3,16 +3,13 @@
 import json
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, Csv, Json, RecordHeader, Rejection, StreamTable
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.native import NATIVE
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 
 PRICE = Column("price", "DECIMAL(18,2)", "The price.")
 COLUMNS = [Column("id", "BIGINT", "Number.", required=True), PRICE]
@@ -35,20 +32,9 @@ NUMBERS = {
 }
 
 
-def decoded(table: StreamTable, values: list[bytes], **parts: list[bytes]) -> list[Any]:
-    """The verdicts of the strict rules, which must be those of the fast path."""
-    decode_fast = NATIVE
-    arrays = {f"header {name}": pa.array(headers, pa.binary()) for name, headers in parts.items()}
-    verdicts = [
-        decode_values(pa.array(values, pa.binary()), None, table.rules(), decode, arrays).verdicts.to_pylist()
-        for decode in (None, decode_fast)
-    ]
-    assert verdicts[0] == verdicts[1]
-    return verdicts[0]
-
-
 def rounded(table: StreamTable, values: list[bytes], **parts: list[bytes]) -> list[bool]:
-    return [verdict["_rounded"] for verdict in decoded(table, values, **parts)]
+    headers = {f"header {name}": contents for name, contents in parts.items()}
+    return [verdict["_rounded"] for verdict in rows_twice(values, table.rules(), headers)]
 
 
 @pytest.mark.invariant("13.1")
@@ -58,7 +44,7 @@ def test_a_record_is_counted_if_a_decimal_lost_digits() -> None:
 
 def test_the_rows_of_a_record_are_counted_one_by_one() -> None:
     items = ", ".join(f'{{"id": 1, "price": {text}}}' for text in NUMBERS)
-    (rows,) = decoded(ROWS, [f'{{"items": [{items}]}}'.encode()])
+    (rows,) = rows_twice([f'{{"items": [{items}]}}'.encode()], ROWS.rules())
     assert [row["_rounded"] for row in rows] == [*NUMBERS.values()]
 
 
@@ -81,19 +67,19 @@ def test_decimals_in_arrays_and_under_escaped_names_are_counted() -> None:
 
 
 def test_a_table_without_decimals_counts_nothing_and_a_default_is_not_rounded_by_a_record() -> None:
-    assert "_rounded" not in decoded(replace(TABLE, columns=COLUMNS[:1]), [b'{"id": 1}'])[0]
+    assert "_rounded" not in rows_twice([b'{"id": 1}'], replace(TABLE, columns=COLUMNS[:1]).rules())[0]
     with_default = replace(TABLE, columns=[COLUMNS[0], replace(PRICE, default=1.555)])
     assert rounded(with_default, [b'{"id": 1}', b'{"id": 1, "price": 2.555}']) == [False, True]
 
 
 def test_a_column_that_rejects_rounding_rejects_the_records_that_others_count() -> None:
     table = replace(TABLE, columns=[COLUMNS[0], replace(PRICE, rounding="reject")])
-    verdicts = decoded(table, [b'{"id": 1, "price": %s}' % text.encode() for text in NUMBERS])
+    verdicts = rows_twice([b'{"id": 1, "price": %s}' % text.encode() for text in NUMBERS], table.rules())
     assert [verdict["_reason"] == "too_many_places" for verdict in verdicts] == [*NUMBERS.values()]
     with pytest.raises(Rejection, match=r"'price' is '1.5025', but DECIMAL\(18,2\) would round it"):
         table.decode(b'{"id": 1, "price": 1.5025}')
     many = replace(table, columns=[COLUMNS[0], Column("p", "ARRAY<DECIMAL(9,2)>", "P.", rounding="reject")])
-    assert decoded(many, [b'{"id": 1, "p": [1.555]}'])[0]["_reason"] == "too_many_places"
+    assert rows_twice([b'{"id": 1, "p": [1.555]}'], many.rules())[0]["_reason"] == "too_many_places"
     assert table.fingerprint != TABLE.fingerprint
 
 

@@ -1,12 +1,10 @@
 """Keys with the id of a schema in front: Avro of any type, Protobuf and JSON, on both paths."""
 
-import io
 import json
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
-import fastavro
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -27,6 +25,8 @@ from lakehouse.declaration import (
 )
 from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError
 from lakehouse.decoding.formats.framing import add_frame
+from lakehouse_tests.helpers.brokers.registries import body
+from lakehouse_tests.helpers.decoding.both_paths import rows_of_keys
 from lakehouse_tests.helpers.decoding.native import uncertain_records
 from lakehouse_tests.helpers.decoding.schema_keys import (
     AVRO_SCHEMAS,
@@ -40,7 +40,6 @@ from lakehouse_tests.helpers.decoding.schema_keys import (
     TYPES,
     N,
     avro,
-    decode_alike,
     record_of,
     table_of,
 )
@@ -48,7 +47,7 @@ from lakehouse_tests.helpers.decoding.schema_keys import (
 
 @pytest.mark.invariant("8.13")
 def test_columns_read_fields_of_a_key_in_avro_by_their_types() -> None:
-    (row,) = decode_alike([avro(1, KEY)], table_of(*COLUMNS))
+    (row,) = rows_of_keys([avro(1, KEY)], table_of(*COLUMNS), SCHEMAS)
     values = {name: row[name] for name in TYPES}
     assert values == {**KEY, "price": Decimal("12.4"), "ratio": Decimal("0.100")}
     assert row["_reason"] is None
@@ -64,41 +63,36 @@ def test_the_fast_path_reads_keys_with_a_schema() -> None:
 def test_a_key_in_avro_may_be_one_value() -> None:
     number, text = (table_of(Column("k", type_, "Key.", source=RecordKey("avro"))) for type_ in ("BIGINT", "STRING"))
     day = table_of(Column("k", "DATE", "Key.", source=RecordKey("avro")))
-    assert [row["k"] for row in decode_alike([avro(2, 7), avro(4, 8), avro(4, None), None], number)] == [
+    assert [row["k"] for row in rows_of_keys([avro(2, 7), avro(4, 8), avro(4, None), None], number, SCHEMAS)] == [
         7,
         8,
         None,
         None,
     ]
-    assert [row["k"] for row in decode_alike([avro(3, "a\n"), avro(4, "é")], text)] == ["a\n", "é"]
-    assert [row["k"] for row in decode_alike([avro(6, date(2026, 1, 31))], day)] == [date(2026, 1, 31)]
+    assert [row["k"] for row in rows_of_keys([avro(3, "a\n"), avro(4, "é")], text, SCHEMAS)] == ["a\n", "é"]
+    assert [row["k"] for row in rows_of_keys([avro(6, date(2026, 1, 31))], day, SCHEMAS)] == [date(2026, 1, 31)]
 
 
 @pytest.mark.invariant("8.13")
 def test_columns_read_fields_of_a_key_in_protobuf_by_its_message_indexes() -> None:
-    (row,) = decode_alike([PROTOBUF_KEY], table_of(*PROTOBUF_COLUMNS))
+    (row,) = rows_of_keys([PROTOBUF_KEY], table_of(*PROTOBUF_COLUMNS), SCHEMAS)
     assert [row[column.name] for column in PROTOBUF_COLUMNS] == [7, "north", 0.5, b"\x00\xff", Decimal("0.100")]
     other_message = add_frame(7, b"\x00\x0a\x01y")
-    rows = decode_alike([other_message], table_of(Column("x", "STRING", "X.", source=RecordKey("protobuf", "x"))))
-    assert rows[0]["x"] == "y"
+    other_table = table_of(Column("x", "STRING", "X.", source=RecordKey("protobuf", "x")))
+    assert rows_of_keys([other_message], other_table, SCHEMAS)[0]["x"] == "y"
 
 
 def test_a_framed_key_in_json_is_read_behind_its_frame() -> None:
     table = table_of(Column("id", "INT", "Which.", source=RecordKey("framed_json", "id"), required=True))
-    rows = decode_alike([add_frame(9, b'{"id":7}'), b'{"id":7}', add_frame(9, b""), b"\x00\x00"], table)
+    rows = rows_of_keys([add_frame(9, b'{"id":7}'), b'{"id":7}', add_frame(9, b""), b"\x00\x00"], table, SCHEMAS)
     assert [(row["id"], row["_reason"]) for row in rows] == [
         (7, None),
         (None, "wrong_magic"),
         (None, "empty_value"),
         (None, "truncated"),
     ]
-    assert (
-        decode_alike(
-            [b'{"id":7}', add_frame(9, b'{"id":7}')],
-            table_of(Column("id", "INT", "Which.", source=RecordKey("json", "id"))),
-        )[1]["_reason"]
-        == "invalid_json"
-    )
+    unframed = table_of(Column("id", "INT", "Which.", source=RecordKey("json", "id")))
+    assert rows_of_keys([add_frame(9, b'{"id":7}')], unframed, SCHEMAS)[0]["_reason"] == "invalid_json"
 
 
 @pytest.mark.parametrize("form", [Avro(), Json(), Json(framed=True)], ids=repr)
@@ -106,13 +100,13 @@ def test_values_and_keys_have_their_own_schemas(form: Any) -> None:
     table = table_of(COLUMNS[0], format=form)
     value = {"Avro()": add_frame(5, b"\x02"), "Json()": b'{"n":1}'}.get(repr(form), b"")
     value = add_frame(5, b'{"n":1}') if form.framed and not form.needs_schemas else value
-    (row,) = decode_alike([avro(1, KEY)], table, value=value)
+    (row,) = rows_of_keys([avro(1, KEY)], table, SCHEMAS, value)
     assert (row["id"], row["n"], row["_reason"]) == (7, 1, None)
 
 
 def test_the_schema_of_a_key_that_is_no_record_reads_no_value() -> None:
     table = table_of(Column("k", "BIGINT", "Key.", source=RecordKey("avro")), format=Avro())
-    (row,) = decode_alike([avro(2, 7)], table, value=add_frame(2, b"\x0e"))
+    (row,) = rows_of_keys([avro(2, 7)], table, SCHEMAS, add_frame(2, b"\x0e"))
     assert (row["_reason"], row["_detail"]) == ("unusable_schema", "schema 2: its type is not a record")
 
 
@@ -128,7 +122,7 @@ def test_every_row_of_a_record_has_the_field_of_its_key() -> None:
     around = Column("shop", "STRING", "Shop.", source=ParentField("shop"))
     table = table_of(*COLUMNS, around, rows_from="items")
     value = b'{"shop":"s","items":[{"n":1},{"n":2}]}'
-    verdicts, bad = decode_alike([avro(1, KEY), avro(1, KEY)[:-1]], table, value=value)
+    verdicts, bad = rows_of_keys([avro(1, KEY), avro(1, KEY)[:-1]], table, SCHEMAS, value)
     assert [(row["id"], row["raw"], row["n"]) for row in verdicts] == [(7, b"\x00\xff", 1), (7, b"\x00\xff", 2)]
     assert [row["_reason"] for row in bad] == ["truncated", "truncated"]
 
@@ -153,14 +147,14 @@ IN_KEY = "'id in the key of the record'"
 )
 def test_a_key_in_another_form_rejects_the_record(key: bytes | None, reason: str, detail: str) -> None:
     table = table_of(Column("id", "BIGINT", "Which.", source=RecordKey("avro", "id"), required=True))
-    (row,) = decode_alike([key], table)
+    (row,) = rows_of_keys([key], table, SCHEMAS)
     assert (row["_reason"], row["_detail"]) == (reason, detail)
 
 
 def test_bytes_are_no_text_and_no_number() -> None:
     for type_ in ("STRING", "BIGINT"):
         table = table_of(Column("raw", type_, "Raw.", source=RecordKey("avro", "raw")))
-        rows = decode_alike([avro(1, KEY), avro(1, {**KEY, "raw": b"12"})], table)
+        rows = rows_of_keys([avro(1, KEY), avro(1, {**KEY, "raw": b"12"})], table, SCHEMAS)
         assert [row["_reason"] for row in rows] == ["wrong_type", "wrong_type"]
 
 
@@ -194,14 +188,7 @@ RECORDS = st.fixed_dictionaries(
 PLAIN = record_of({name: type_["type"] if isinstance(type_, dict) else type_ for name, type_ in FIELDS.items()})
 
 
-def write_plainly(record: dict[str, Any]) -> bytes:
-    """A key whose days, times and decimals may be out of range."""
-    body = io.BytesIO()
-    fastavro.schemaless_writer(body, fastavro.parse_schema(PLAIN), record)
-    return add_frame(1, body.getvalue())
-
-
-AVRO_KEYS = RECORDS.map(write_plainly)
+AVRO_KEYS = RECORDS.map(lambda record: add_frame(1, body(PLAIN, record)))  # also with values out of range
 OTHER_KEYS = st.sampled_from(
     [avro(2, 7), avro(3, "7"), avro(4, None), avro(6, date(2026, 1, 31)), PROTOBUF_KEY, None, b"", b'{"id":7}']
 )
@@ -234,23 +221,23 @@ FORMS = [
 @settings(deadline=None, max_examples=60)
 @given(keys=st.lists(spoiled(AVRO_KEYS) | OTHER_KEYS | AVRO_KEYS, max_size=4))
 def test_any_key_in_avro_is_judged_alike_on_both_paths(table: StreamTable, keys: list[bytes | None]) -> None:
-    decode_alike(keys, table, AVRO_SCHEMAS, b'[{"n":1}]' if table.has_elements else b'{"n":1}')
+    rows_of_keys(keys, table, AVRO_SCHEMAS, b'[{"n":1}]' if table.has_elements else b'{"n":1}')
 
 
 @pytest.mark.invariant("8.10")
 @given(keys=st.lists(spoiled(st.just(PROTOBUF_KEY)) | OTHER_KEYS, max_size=4))
 def test_any_key_in_protobuf_is_judged_alike_on_both_paths(keys: list[bytes | None]) -> None:
-    decode_alike(keys, table_of(*PROTOBUF_COLUMNS), {7: SCHEMAS[7]})
+    rows_of_keys(keys, table_of(*PROTOBUF_COLUMNS), {7: SCHEMAS[7]})
 
 
 @pytest.mark.invariant("8.10")
 @given(bodies=st.lists(st.binary(max_size=6) | st.sampled_from([b'{"id":7}', b'{"id":7.0}', b"7", b'{"id":1e400}'])))
 def test_any_framed_key_in_json_is_judged_alike_on_both_paths(bodies: list[bytes]) -> None:
     table = table_of(Column("id", "INT", "", source=RecordKey("framed_json", "id")))
-    decode_alike([*(add_frame(9, body) for body in bodies), *bodies], table)
+    rows_of_keys([*(add_frame(9, body) for body in bodies), *bodies], table, SCHEMAS)
 
 
 def test_keys_in_protobuf_and_values_in_protobuf_share_schemas() -> None:
     table = StreamTable("t", "t", "", [PROTOBUF_COLUMNS[0], Column("home", "STRING", "")], [], format=Protobuf())
-    (row,) = decode_alike([PROTOBUF_KEY], table, value=PROTOBUF_KEY)
+    (row,) = rows_of_keys([PROTOBUF_KEY], table, SCHEMAS, PROTOBUF_KEY)
     assert (row["id"], row["home"]) == (7, "north")

@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from lakehouse import Deletes, writer_schema
@@ -24,8 +23,7 @@ from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.unpacking.compression import compress
 from lakehouse.decoding.staged import FILTERED
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.native import NATIVE
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 
 COLUMNS = [Column("id", "INT", "Which.", required=True), Column("total", "INT", "How much.")]
 ORDER = {"type": "record", "name": "shop.Order", "fields": [{"name": "id", "type": "int"}]}
@@ -40,12 +38,7 @@ def table_of(form: Format, **options: Any) -> StreamTable:
 
 def judge_all(table: StreamTable, values: list[bytes | None], schemas: Schemas) -> list[tuple[Any, Any]]:
     """The ids and the reasons, which both paths give."""
-    results = [
-        decode_values(pa.array(values, pa.binary()), None, table.rules(schemas), path).verdicts.to_pylist()
-        for path in (NATIVE, None)
-    ]
-    assert results[0] == results[1]
-    return [(row["id"], row["_reason"]) for row in results[0]]
+    return [(row["id"], row["_reason"]) for row in rows_twice(values, table.rules(schemas))]
 
 
 def test_records_of_another_schema_of_a_topic_are_filtered() -> None:

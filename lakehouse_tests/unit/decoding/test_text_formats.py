@@ -13,7 +13,8 @@ from lakehouse.declaration import Column, Csv, Logfmt, Text, Time
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import UnwritableError
 from lakehouse.decoding.rules import Rules
-from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, decode_on_both_paths, rows_of, verdict_of
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
+from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, rows_of, verdict_of
 from lakehouse_tests.helpers.tables.written import EDGES, NUMBERS
 from lakehouse_tests.helpers.tables.written_texts import NULL_VALUES, ODD_TEXTS, spoiled, text_columns, texts
 
@@ -89,7 +90,7 @@ def test_every_odd_text_has_equal_results(type_: str, options: dict[str, Any]) -
     for time_format in formats.get(type_, [None]):
         column = Column("value", type_, "A text.", written=time_format, **options)
         values: list[bytes | None] = [text.encode() for text in (*EDGES, *ODD_TEXTS)]
-        reasons = {row["_reason"] for row in decode_on_both_paths(values, rows_of(Text(), column).rules())}
+        reasons = {row["_reason"] for row in rows_twice(values, rows_of(Text(), column).rules())}
         assert len(reasons) > 1 or type_ == "STRING"
 
 
@@ -114,7 +115,7 @@ def test_generated_and_damaged_texts_of_every_type_have_equal_results() -> None:
     @UNHURRIED
     @given(batches())
     def compare(batch: tuple[list[bytes | None], Rules]) -> None:
-        seen_reasons.update(row["_reason"] for row in decode_on_both_paths(*batch))
+        seen_reasons.update(row["_reason"] for row in rows_twice(*batch))
 
     compare()
     assert None in seen_reasons and len(seen_reasons) > 5

@@ -2,14 +2,12 @@
 
 from dataclasses import replace
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, StreamTable, TopicName, Topics
-from lakehouse.decoding.verdicts import decode_slices
-from lakehouse_tests.helpers.decoding.native import NATIVE
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 
 ID = Column("id", "BIGINT", required=True, doc="Number.")
 SHOP = Column("shop", "STRING", source=TopicName(), required=True, doc="Topic.")
@@ -36,14 +34,7 @@ def test_both_paths_give_the_same_rows(rows_from: str | None, values: list[bytes
     table = replace(SEVERAL, rows_from=rows_from).in_topic("orders-us")
     if rows_from:
         values = [value and b'{"items": [' + value + b', {"id": 3}]}' for value in values]
-    rules = table.rules()
-    fast = NATIVE
-    records = pa.array(values, pa.binary())
-    decoded = [
-        [verdict for part in decode_slices(records, None, rules, decoder) for verdict in part.verdicts.to_pylist()]
-        for decoder in (fast, None)
-    ]
-    assert decoded[0] == decoded[1]
-    rows = [row for verdict in decoded[0] for row in (verdict if rows_from else [verdict]) if row["_reason"] is None]
+    verdicts = rows_twice(values, table.rules())
+    rows = [row for verdict in verdicts for row in (verdict if rows_from else [verdict]) if row["_reason"] is None]
     assert {row["shop"] for row in rows} <= {"orders-us"}
     assert len(rows) >= values.count(b'{"id": 1}')

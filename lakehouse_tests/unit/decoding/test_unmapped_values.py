@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Avro, Column, Csv, FieldIs, Json, Logfmt, StreamTable, UnmappedFields
+from lakehouse.declaration import Column, Csv, FieldIs, Json, Logfmt, StreamTable, UnmappedFields
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
-from lakehouse.errors import DeclarationError
-from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, decode_on_both_paths
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
+from lakehouse_tests.helpers.decoding.decoded_rows import count_plain
 
 REST = Column("rest", "STRING", "Other fields.", source=UnmappedFields())
 COLUMNS = [
@@ -29,7 +29,7 @@ TABLE = StreamTable("t", "t", "T.", COLUMNS, ["id"])
 def rest_of(record: dict[str, Any] | bytes, table: StreamTable = TABLE) -> Any:
     """What the column has, parsed; both paths agree."""
     value = record if isinstance(record, bytes) else json.dumps(record).encode()
-    (row,) = decode_on_both_paths([value], table.rules())
+    (row,) = rows_twice([value], table.rules())
     assert row["_reason"] is None, row
     assert table.decode(value)["rest"] == row["rest"]
     return None if row["rest"] is None else json.loads(row["rest"], parse_float=Decimal)
@@ -86,7 +86,7 @@ RECORDS = st.dictionaries(
 @example([{"id": 1, "more": 1e-7}, {"id": 2, "more": [10**20, 1.5]}])
 def test_both_paths_agree_and_a_row_with_its_rest_has_every_leaf(records: list[dict[str, Any]]) -> None:
     values = [json.dumps(record).encode() for record in records]
-    for record, row in zip(records, decode_on_both_paths(values, TABLE.rules()), strict=True):
+    for record, row in zip(records, rows_twice(values, TABLE.rules()), strict=True):
         if not row["_reason"] and row["rest"]:
             rest = json.loads(row["rest"])
             assert rest.keys() <= record.keys()
@@ -117,10 +117,5 @@ def test_formats_of_texts_leave_texts() -> None:
 def test_a_rest_that_takes_too_much_memory_rejects_the_record() -> None:
     table = StreamTable("t", "t", "T.", [COLUMNS[0], REST], ["id"])
     text = "x" * (MAX_RECORD_MEMORY // 5)
-    (row,) = decode_on_both_paths([json.dumps({"id": 1, "a": text}).encode()], table.rules())
+    (row,) = rows_twice([json.dumps({"id": 1, "a": text}).encode()], table.rules())
     assert row["_reason"] == "too_large"
-
-
-def test_typed_formats_have_no_such_column() -> None:
-    with pytest.raises(DeclarationError, match=r"column rest: UnmappedFields\(\) is not allowed in format Avro"):
-        StreamTable("t", "t", "T.", [COLUMNS[0], REST], ["id"], format=Avro())

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -11,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, StreamTable, UnmappedFields, ValueOrObject
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
+from lakehouse_tests.helpers.decoding.native import uncertain_records
 
 CUSTOMER = Column("customer", "STRING", "Whose.", source=ValueOrObject("customer", "id"), keep=True, null_erases=True)
 NUMBER = Column("n", "BIGINT", "A number.", source=ValueOrObject(("a", "v"), "$numberLong"), written="text_or_number")
@@ -24,14 +23,7 @@ ROWS = replace(TABLE, rows_from="rows")
 
 
 def verdicts(table: StreamTable, *records: Any) -> list[Any]:
-    """The verdicts of both paths, which must be equal."""
-    path = NATIVE
-    values = pa.array([json.dumps(record).encode() for record in records], pa.binary())
-    fast, strict = (decode_values(values, None, table.rules(), decoder) for decoder in (path, None))
-    assert fast.verdicts.to_pylist() == strict.verdicts.to_pylist()
-    assert fast.unmapped_counts == strict.unmapped_counts
-    rows: list[Any] = fast.verdicts.to_pylist()
-    return rows
+    return rows_twice([json.dumps(record).encode() for record in records], table.rules())
 
 
 def test_the_field_is_the_value_or_contains_it() -> None:
@@ -97,12 +89,6 @@ def test_what_is_left_is_the_rest_of_the_object() -> None:
 def test_the_field_may_be_in_an_element_that_is_a_row() -> None:
     (rows,) = verdicts(ROWS, {"rows": [{"id": 1, "customer": "c1"}, {"id": 2, "customer": {"id": "c2"}}]})
     assert [row["customer"] for row in rows] == ["c1", "c2"]
-
-
-def test_the_source_is_part_of_the_fingerprint() -> None:
-    plain = replace(TABLE, columns=[ID, replace(CUSTOMER, source="customer")])
-    assert plain.fingerprint != replace(TABLE, columns=[ID, CUSTOMER]).fingerprint
-    assert TABLE.decode(b'{"id": 1, "d": 1.5}')["deep"] == Decimal("1.5")
 
 
 _scalars: st.SearchStrategy[Any] = st.sampled_from(

@@ -1,7 +1,6 @@
 """Records with values in another form become rows: on both paths, in a worker and in Avro."""
 
-import subprocess
-import sys
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -10,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark import cloudpickle
 
 from lakehouse.declaration import (
     Avro,
@@ -26,11 +24,12 @@ from lakehouse.declaration import (
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse.ingest.decode import _decoder
-from lakehouse_tests.helpers.decoding.native import NATIVE
+from lakehouse_tests.helpers.brokers.registries import body as encode
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 from lakehouse_tests.helpers.decoding.one_value import decode_text
+from lakehouse_tests.helpers.decoding.workers import rows_of_worker
 
 GERMAN = TextNumber(decimal=",", thousands=".", prefix="EUR ", trailing_sign=True)
 PERCENT = TextNumber(suffix=" %")
@@ -66,23 +65,9 @@ def test_a_record_becomes_a_row_and_a_delete_has_its_key() -> None:
     assert {name for name, value in delete.items() if value is not None} == {"id"}
 
 
-WORKER = """
-import pickle, sys
-sys.modules["lakehouse"] = None  # an import of it fails
-decode, values, headers = pickle.load(sys.stdin.buffer)
-print([verdicts.to_pylist() for verdicts in decode(iter([(values, headers)]))])
-"""
-
-
 def test_a_worker_without_the_package_decodes_the_same_rows() -> None:
-    decode_batches = _decoder(TABLE)
     parts = pa.array([RECORD, RECORD, b"{"], pa.binary()), pa.array([b"5.5 %", b"5.5", None], pa.binary())
-    (local,) = decode_batches(iter([parts]))
-    pickled_function = cloudpickle.dumps((decode_batches, *parts))
-    process = subprocess.run([sys.executable, "-c", WORKER], input=pickled_function, capture_output=True, check=False)
-    assert process.returncode == 0, process.stderr.decode()
-    assert process.stdout.decode().strip() == repr([local.to_pylist()])
-    assert [row["_reason"] for row in local.to_pylist()] == [None, "wrong_type", "truncated"]
+    assert [row["_reason"] for row in rows_of_worker(TABLE, parts)] == [None, "wrong_type", "truncated"]
 
 
 def test_a_form_is_part_of_the_fingerprint_and_of_the_snapshot() -> None:
@@ -108,33 +93,21 @@ def test_a_form_is_part_of_the_fingerprint_and_of_the_snapshot() -> None:
 
 
 def test_avro_has_the_same_forms() -> None:
-    import io
-    import json
-
-    import fastavro
-
-    from lakehouse.decoding.formats.framing import add_frame
-
     inner = {"type": "record", "name": "I", "fields": [{"name": "a", "type": "double"}, {"name": "b", "type": "bytes"}]}
     schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "string"}, {"name": "o", "type": inner}]}
-    values = []
-    for number, content in (("1.5", 0.5), ("x", 0.5), ("2", float("nan"))):
-        buffer = io.BytesIO()
-        record = {"n": number, "o": {"a": content, "b": b"\xff"}}
-        fastavro.schemaless_writer(buffer, fastavro.parse_schema(json.loads(json.dumps(schema))), record)
-        values.append(add_frame(1, buffer.getvalue()))
+    records = [
+        {"n": number, "o": {"a": content, "b": b"\xff"}}
+        for number, content in (("1.5", 0.5), ("x", 0.5), ("2", float("nan")))
+    ]
+    values = [add_frame(1, encode(schema, record)) for record in records]
     parser = Avro().parser(Schemas({1: writer_schema(json.dumps(schema))}, {}))
     number_field = Column("n", "DECIMAL(9,2)", "", written="text").field
     json_field = Column("a", "STRING", "", source=("o", "a"), written="json").field
-    whole_field = Column("o", "STRING", "", written="json").field
-    for decoder in (NATIVE, None):
-        rules = Rules((number_field, json_field), None, parser)
-        rows = decode_values(pa.array(values, pa.binary()), None, rules, decoder).verdicts.to_pylist()
-        assert [row["_reason"] for row in rows] == [None, "wrong_type", "not_finite"]
-        assert (rows[0]["n"], rows[0]["a"]) == (Decimal("1.50"), "0.5")
-        rules = Rules((whole_field,), None, parser)
-        rows = decode_values(pa.array(values[:1], pa.binary()), None, rules, decoder).verdicts.to_pylist()
-        assert (rows[0]["_reason"], rows[0]["_detail"]) == ("wrong_type", "'o' contains bytes, which JSON cannot write")
+    rows = rows_twice(values, Rules((number_field, json_field), None, parser))
+    assert [row["_reason"] for row in rows] == [None, "wrong_type", "not_finite"]
+    assert (rows[0]["n"], rows[0]["a"]) == (Decimal("1.50"), "0.5")
+    (row,) = rows_twice(values[:1], Rules((Column("o", "STRING", "", written="json").field,), None, parser))
+    assert (row["_reason"], row["_detail"]) == ("wrong_type", "'o' contains bytes, which JSON cannot write")
 
 
 @pytest.mark.invariant("8.10")

@@ -17,7 +17,7 @@ from lakehouse.declaration import (
     UnmappedFields,
 )
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse_tests.unit.declaration.advice.example import Example, accept
+from lakehouse_tests.unit.declaration.advice.example import Example, accept, of_table
 from lakehouse_tests.unit.declaration.ratings import ID, column, declare, with_columns
 
 NAME_ARRAY = 'Name the field with the array, such as rows_from="items", or its path. If the record is the array: ()'
@@ -74,11 +74,11 @@ EXAMPLES = [
         with_columns(key=["id"], deletes=Deletes(when=FieldIs("type", ["DELETE"]))),
         with_columns(key=["id"], rows_from="items", deletes=Deletes(when=BY_RECORD)),
     ),
-    Example(
+    of_table(
         "where: ParentField is only for the deletes of a table with rows_from",
         "Name the field, or its path, as source of FieldIs.",
-        with_columns(rows_from="items", where=BY_RECORD),
-        with_columns(rows_from="items", where=FieldIs("type", ["DELETE"])),
+        rows_from="items",
+        where=[BY_RECORD, FieldIs("type", ["DELETE"])],
     ),
     Example(
         "deletes: when: 'orders[].type' is not a field of the record itself",
@@ -111,25 +111,25 @@ EXAMPLES = [
         lambda: declare(columns=[ID], format=Csv(["id"]), rows_from="items"),
         lambda: declare(columns=[ID], format=Csv(["id"])),
     ),
-    Example(
+    of_table(
         "rows_from=('[]', 'items'): a record of format Protobuf is not an array",
         "Name the field that contains the array.",
-        with_columns(format=Protobuf(), rows_from=("[]", "items")),
-        with_columns(format=Protobuf(), rows_from=("orders[]", "items")),
         with_columns(rows_from=("[]", "items")),
+        format=Protobuf(),
+        rows_from=[("[]", "items"), ("orders[]", "items")],
     ),
-    Example(
+    of_table(
         "rows_from=(): a record of format Protobuf is not an array",
         "Name the field that contains the array.",
-        with_columns(format=Protobuf(), rows_from=()),
-        with_columns(format=Protobuf(), rows_from="items"),
+        format=Protobuf(),
+        rows_from=[(), "items"],
     ),
-    Example(
+    of_table(
         "rows_from=(): a record of format ConnectJson is not an array",
         "Name the field that contains the array.",
-        with_columns(format=ConnectJson(), rows_from=()),
         with_columns(format=ConnectJson(), rows_from="items"),
-        with_columns(format=Json(in_text=True), rows_from=()),
+        rows_from=(),
+        format=[ConnectJson(), Json(in_text=True)],
     ),
     Example(
         "column n: rows_from and UnmappedFields() cannot be combined",
@@ -145,11 +145,11 @@ EXAMPLES = [
         ROWS,
         with_columns(deletes=Deletes(truncates=FieldIs("op", ["t"]))),
     ),
-    Example(
+    of_table(
         "rows_from and purge of deletes cannot be combined",
         f"The order of a purged delete has no place for an element. {REMOVE}",
-        with_columns(rows_from="items", deletes=Deletes(when=FieldIs("op", ["d"]), purge=timedelta(days=9))),
-        with_columns(rows_from="items", deletes=Deletes(when=FieldIs("op", ["d"]))),
+        rows_from="items",
+        deletes=[Deletes(when=FieldIs("op", ["d"]), purge=timedelta(days=9)), Deletes(when=FieldIs("op", ["d"]))],
     ),
     Example(
         "rows_from and base cannot be combined",
@@ -158,17 +158,17 @@ EXAMPLES = [
         ROWS,
         with_columns(base=temperatures.base),
     ),
-    Example(
+    of_table(
         "deletes: a tombstone has no elements, but rows_from makes rows of elements",
         "Use FieldIs with a field of the elements, or remove one of the two.",
-        with_columns(rows_from="items", deletes=Deletes(when=Tombstone())),
-        with_columns(rows_from="items", deletes=Deletes(when=FieldIs("gone", [True]))),
+        rows_from="items",
+        deletes=[Deletes(when=Tombstone()), Deletes(when=FieldIs("gone", [True]))],
     ),
-    Example(
+    of_table(
         "where: the record is an array, which has no fields",
         "Use HeaderIs, or remove where. A condition on the elements belongs into a view.",
-        with_columns(rows_from=(), where=FieldIs("type", ["a"])),
-        with_columns(rows_from=(), where=HeaderIs("type", ["a"])),
+        rows_from=(),
+        where=[FieldIs("type", ["a"]), HeaderIs("type", ["a"])],
     ),
     Example(
         "column n: formerly is not allowed for an element as a whole",
@@ -189,17 +189,15 @@ EXAMPLES = [
         with_columns(column(source=ParentField(("order", "n"))), rows_from=("order", "items")),
         with_columns(column(source="order"), rows_from=("order", "items")),
     ),
-    Example(
+    of_table(
         "rows_from: 'items[]' is last, but only a name on the way to the array of the rows ends with []",
         "Write 'items'.",
-        with_columns(rows_from=("orders[]", "items[]")),
-        with_columns(rows_from=("orders[]", "items")),
+        rows_from=[("orders[]", "items[]"), ("orders[]", "items")],
     ),
-    Example(
+    of_table(
         "rows_from: '[]' is only allowed at the beginning",
         "Write it at the end of the name of an array.",
-        with_columns(rows_from=("orders", "[]", "items")),
-        with_columns(rows_from=("orders[]", "items")),
+        rows_from=[("orders", "[]", "items"), ("orders[]", "items")],
     ),
     Example(
         "column n: ParentField orders.n is in the array orders, of which each row has one element around it",

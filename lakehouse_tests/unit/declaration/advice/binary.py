@@ -4,7 +4,7 @@ from typing import Any
 
 from lakehouse.declaration import Avro, Compressed, Debezium, Measure, Protobuf, RecordHeader, RecordKey
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
+from lakehouse_tests.unit.declaration.advice.example import Example, of_measure, reads, reads_header, reads_key
 from lakehouse_tests.unit.declaration.ratings import (
     MEASURES,
     column,
@@ -14,7 +14,6 @@ from lakehouse_tests.unit.declaration.ratings import (
     with_check,
     with_column,
     with_columns,
-    with_measure,
     with_reference,
 )
 
@@ -39,13 +38,13 @@ EXAMPLES = [
         "column n: values of format Json have no bytes",
         OF_JSON,
         with_column(type_="BINARY"),
-        accept(with_column(type_="BINARY", written="base64"), {"n": "AQI="}, n=b"\x01\x02"),
-        accept(with_column(type_="BINARY", written="base64url"), {"n": "-_8"}, n=b"\xfb\xff"),
-        accept(with_column(**HEX), {"n": "0102"}, n=b"\x01\x02"),
+        reads("AQI=", b"\x01\x02", type_="BINARY", written="base64"),
+        reads("-_8", b"\xfb\xff", type_="BINARY", written="base64url"),
+        reads("0102", b"\x01\x02", **HEX),
         with_columns(column(type_="BINARY"), format=Avro()),
         with_columns(column(type_="BINARY"), format=Compressed(Protobuf(), "gzip")),
         with_columns(column(type_="BINARY"), format=Debezium(Avro())),
-        Accepted(with_column(type_="BINARY", source=RecordKey()), {}, {"n": b"\xff"}, {"key": b"\xff"}),
+        reads_key(b"\xff", b"\xff", type_="BINARY", source=RecordKey()),
     ),
     Example(
         "column n: values of format Debezium have no bytes",
@@ -60,26 +59,26 @@ EXAMPLES = [
         "column n: written='text' does not fit BINARY",
         OF_FORM,
         with_column(type_="BINARY", written="text"),
-        accept(with_column(**HEX), {"n": "0102"}, n=b"\x01\x02"),
+        reads("0102", b"\x01\x02", **HEX),
     ),
     Example(
         "column n: written='base64' does not fit STRING",
         OF_TEXT,
         with_column(type_="STRING", written="base64"),
-        accept(with_column(type_="BINARY", written="base64"), {"n": "AQI="}, n=b"\x01\x02"),
-        accept(with_column(type_="STRING"), {"n": "AQI="}, n="AQI="),
+        reads("AQI=", b"\x01\x02", type_="BINARY", written="base64"),
+        reads("AQI=", "AQI=", type_="STRING"),
     ),
     Example(
         "column n: a computed column cannot be BINARY",
         "SQL computes no bytes. Read the column from a field.",
         with_columns(computed("id", type_="BINARY")),
-        accept(with_column(**HEX), {"n": "01"}, n=b"\x01"),
+        reads("01", b"\x01", **HEX),
     ),
     Example(
         "column n: BINARY without written and null_values cannot be combined",
         "Bytes are not a text. Remove null_values.",
         with_column(type_="BINARY", source=RecordHeader("m"), null_values=("",)),
-        Accepted(with_column(type_="BINARY", source=RecordHeader("m")), {}, {"n": b""}, {"headers": {"m": b""}}),
+        reads_header(b"", b"", type_="BINARY", source=RecordHeader("m")),
     ),
     Example(
         "column n: BINARY without written and default cannot be combined",
@@ -91,8 +90,8 @@ EXAMPLES = [
         "column n: STRUCT<a: BINARY> contains BINARY, which is only the type of a column",
         WITHIN,
         with_column(type_="STRUCT<a: BINARY>"),
-        accept(with_column(**HEX, source=("n", "a")), {"n": {"a": "01"}}, n=b"\x01"),
-        accept(with_column(type_="ARRAY<STRING>"), {"n": ["01"]}, n=["01"]),
+        reads({"a": "01"}, b"\x01", **HEX, source=("n", "a")),
+        reads(["01"], ["01"], type_="ARRAY<STRING>"),
     ),
     Example(
         "version cannot use column photo of type BINARY",
@@ -112,7 +111,6 @@ EXAMPLES = [
         "reference movies: column photo cannot have type BINARY",
         "Remove the column. If the field is a text, a STRING without written holds it as it is.",
         with_reference(PHOTO),
-        with_reference(),
         with_reference(TEXT),
     ),
     Example(
@@ -122,12 +120,7 @@ EXAMPLES = [
         lambda: declare_rollup(measures=MEASURES),
         lambda: declare_rollup(measures={"ratings": Measure("max(id)", "STRING", "")}),
     ),
-    Example(
-        "rollup r: measure m: 'max(photo)' uses the BINARY column photo",
-        OF_SQL,
-        with_measure("max(photo)", PHOTO),
-        with_measure("max(id)", PHOTO),
-    ),
+    of_measure("{} uses the BINARY column photo", OF_SQL, ["max(photo)", "max(id)"], PHOTO),
     Example(
         "check c: 'PHOTO IS NULL' uses the BINARY column PHOTO",
         OF_SQL,

@@ -1,12 +1,24 @@
 """Change streams: what the log of the database decides, a declaration does not decide again."""
 
 from dataclasses import replace
+from typing import Any
 
-from lakehouse.declaration import Avro, Debezium, Deletes, FieldIs, Json, RecordKey, Time, Topic
-from lakehouse_tests.unit.declaration.advice.example import Example
-from lakehouse_tests.unit.declaration.ratings import column, computed, declare, log_table, with_columns
+from lakehouse.declaration import Avro, Column, Computed, Debezium, Deletes, FieldIs, Json, RecordKey, Time, Topic
+from lakehouse_tests.unit.declaration.advice.example import Example, of_table
+from lakehouse_tests.unit.declaration.ratings import TableFactory, column, computed, declare, log_table, with_columns
 
-ORDER = "The position in the log of the database decides which change is newer. Remove it."
+REASONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "deletes": (
+        "The records themselves say which rows are deleted, and when the table is truncated.",
+        {"deletes": Deletes(when=FieldIs("op", ["d"]))},
+    ),
+    "where": ("A row that no longer meets it would stay in the table.", {"where": FieldIs("kind", ["a"])}),
+    "rows_from": ("A change is about one row of the database.", {"rows_from": "items"}),
+    'order="offset"': (
+        "The position in the log of the database decides which change is newer.",
+        {"source": Topic("ratings", order="offset")},
+    ),
+}
 REPLACED_NULL = (
     "A default replaces a NULL of the database, so the table would differ from it. Remove default."
     " For readers, write coalesce(note, ...) in the sql of another column, or in a view."
@@ -20,13 +32,22 @@ INVALID_VALUE = (
     " For readers, write try_cast(note, ...) in the sql of another column, or in a view."
 )
 KEY = column("id", "BIGINT", required=True)
+
+
+def with_rows(*columns: Column | Computed, **options: Any) -> TableFactory:
+    """A change stream with these columns and a key."""
+    return lambda: declare(columns=[KEY, *columns], **{"format": Debezium()} | options)
+
+
 EXAMPLES = [
-    Example(
+    of_table(
         "unavailable_value_placeholder of Debezium is 'hex:0'",
         "Write what unavailable.value.placeholder of the connector is: a text, or hex: and digits.",
-        with_columns(format=Debezium(unavailable_value_placeholder="hex:0")),
-        with_columns(format=Debezium(unavailable_value_placeholder="hex:00ff")),
-        with_columns(format=Debezium(unavailable_value_placeholder="<gone>")),
+        format=[
+            Debezium(unavailable_value_placeholder="hex:0"),
+            Debezium(unavailable_value_placeholder="hex:00ff"),
+            Debezium(unavailable_value_placeholder="<gone>"),
+        ],
     ),
     Example(
         "format Debezium requires a key",
@@ -34,105 +55,76 @@ EXAMPLES = [
         log_table(format=Debezium()),
         with_columns(format=Debezium()),
     ),
-    Example(
-        "format Debezium and deletes cannot be combined",
-        "The records themselves say which rows are deleted, and when the table is truncated. Remove it.",
-        with_columns(format=Debezium(), deletes=Deletes(when=FieldIs("op", ["d"]))),
-        with_columns(format=Debezium()),
+    *(
+        Example(
+            f"format Debezium and {name} cannot be combined",
+            f"{reason} Remove it.",
+            with_columns(format=Debezium(), **options),
+            with_columns(format=Debezium()),
+        )
+        for name, (reason, options) in REASONS.items()
     ),
-    Example(
-        "format Debezium and where cannot be combined",
-        "A row that no longer meets it would stay in the table. Remove it.",
-        with_columns(format=Debezium(), where=FieldIs("kind", ["a"])),
-        with_columns(format=Debezium()),
-    ),
-    Example(
-        "format Debezium and rows_from cannot be combined",
-        "A change is about one row of the database. Remove it.",
-        with_columns(format=Debezium(), rows_from="items"),
-        with_columns(format=Debezium()),
-    ),
-    Example(
-        'format Debezium and order="offset" cannot be combined',
-        ORDER,
-        with_columns(format=Debezium(), source=Topic("ratings", order="offset")),
-        with_columns(format=Debezium()),
-    ),
-    Example(
+    of_table(
         "format Debezium and duplicate_names cannot be combined",
         "A connector writes each name once: other records are damaged. Remove it.",
-        with_columns(format=Debezium(Json(duplicate_names="last"))),
-        with_columns(format=Debezium()),
+        format=[Debezium(Json(duplicate_names="last")), Debezium()],
     ),
-    Example(
+    of_table(
         "format Debezium and in_base64 cannot be combined",
         "The table has the values of the database. Read a text in base64 in a view. Remove it.",
-        with_columns(format=Debezium(Json(in_base64="data"))),
-        with_columns(format=Debezium()),
+        format=[Debezium(Json(in_base64="data")), Debezium()],
     ),
-    Example(
+    of_table(
         'format Debezium and not_finite="null" cannot be combined',
         "A NULL in place of NaN would leave the table different from its database. Remove it.",
-        with_columns(format=Debezium(Json(not_finite="null"))),
-        with_columns(format=Debezium(Json())),
+        format=[Debezium(Json(not_finite="null")), Debezium(Json())],
     ),
     Example(
         "column note: keep requires null_erases in a table of format Debezium",
         "A null in the database must replace the stored value. Add null_erases=True.",
-        lambda: declare(columns=[KEY, column("note", "STRING", keep=True)], format=Debezium()),
-        lambda: declare(columns=[KEY, column("note", "STRING", keep=True, null_erases=True)], format=Debezium()),
+        with_rows(column("note", "STRING", keep=True)),
+        with_rows(column("note", "STRING", keep=True, null_erases=True)),
     ),
     Example(
         "column note: format Debezium and invalid cannot be combined",
         INVALID_VALUE,
-        lambda: declare(columns=[KEY, column("note", "STRING", invalid="null")], format=Debezium()),
-        lambda: declare(columns=[KEY, column("note", "STRING")], format=Debezium()),
+        with_rows(column("note", "STRING", invalid="null")),
+        with_rows(column("note", "STRING")),
     ),
     Example(
         "column note: format Debezium and default cannot be combined",
         REPLACED_NULL,
-        lambda: declare(columns=[KEY, column("note", "STRING", default="-")], format=Debezium()),
-        lambda: declare(
-            columns=[KEY, column("note", "STRING"), computed("coalesce(note, '-')", "shown_note", "STRING")],
-            format=Debezium(),
-        ),
+        with_rows(column("note", "STRING", default="-")),
+        with_rows(column("note", "STRING"), computed("coalesce(note, '-')", "shown_note", "STRING")),
     ),
     Example(
         "column at: format Debezium and zone cannot be combined",
         "The table has the times of the database. Remove zone. For readers, convert them in a view.",
-        lambda: declare(
-            columns=[KEY, column("at", "TIMESTAMP", written=Time("iso8601", zone="Europe/Berlin"))],
-            format=Debezium(),
-        ),
-        lambda: declare(columns=[KEY, column("at", "TIMESTAMP", written=Time("iso8601"))], format=Debezium()),
+        with_rows(column("at", "TIMESTAMP", written=Time("iso8601", zone="Europe/Berlin"))),
+        with_rows(column("at", "TIMESTAMP", written=Time("iso8601"))),
     ),
     Example(
         "column note: format Debezium and null_values cannot be combined",
         REMOVED_VALUE,
-        lambda: declare(columns=[KEY, column("note", "STRING", null_values=["-"])], format=Debezium()),
-        lambda: declare(
-            columns=[KEY, column("note", "STRING"), computed("nullif(note, '-')", "shown_note", "STRING")],
-            format=Debezium(),
-        ),
+        with_rows(column("note", "STRING", null_values=["-"])),
+        with_rows(column("note", "STRING"), computed("nullif(note, '-')", "shown_note", "STRING")),
     ),
     Example(
         "column note: format Debezium and null_values cannot be combined",
         REMOVED_VALUE.replace("in the sql of another column, or in a view", "in a view"),
-        lambda: declare(
-            columns=[KEY, column("note", "STRING", keep=True, null_erases=True, null_values=["-"])], format=Debezium()
-        ),
-        lambda: declare(columns=[KEY, column("note", "STRING", keep=True, null_erases=True)], format=Debezium()),
+        with_rows(column("note", "STRING", keep=True, null_erases=True, null_values=["-"])),
+        with_rows(column("note", "STRING", keep=True, null_erases=True)),
     ),
     Example(
         "column n: RecordKey('avro', 'id') and format Debezium cannot be combined",
         "Remove its source: the row contains its key.",
-        lambda: declare(columns=[KEY, column("n", source=RecordKey("avro", "id"))], format=Debezium(Avro())),
-        lambda: declare(columns=[KEY, column("n")], format=Debezium(Avro())),
+        with_rows(column("n", source=RecordKey("avro", "id")), format=Debezium(Avro())),
+        with_rows(column("n"), format=Debezium(Avro())),
     ),
     Example(
         "key column id is not a field of the row in a table of format Debezium",
         "Remove its source: the row contains its key.",
         lambda: declare(columns=[replace(KEY, source=RecordKey())], format=Debezium()),
-        lambda: declare(columns=[KEY], format=Debezium()),
+        with_rows(),
     ),
 ]

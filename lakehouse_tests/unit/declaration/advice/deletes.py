@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from lakehouse.declaration import Deletes, FieldIs, RecordHeader, RecordKey, Tombstone, Topic
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse_tests.unit.declaration.advice.example import Accepted, Example
+from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, of_table
 from lakehouse_tests.unit.declaration.ratings import column, declare, log_table, oldest, with_columns
 
 KEY = column("id", "BIGINT", required=True, source=RecordKey())
@@ -19,11 +19,10 @@ EXAMPLES = [
         with_columns(column("rating", "INT", keep=True), source=Topic("ratings", may_forget=True)),
         with_columns(column("rating", "INT")),
     ),
-    Example(
+    of_table(
         "deletes: when: FieldIs needs the name of a field, and at least one value",
         'Write, for example: FieldIs("operation", ["DELETE"])',
-        with_columns(deletes=Deletes(when=FieldIs("operation", []))),
-        with_columns(deletes=Deletes(when=DELETED)),
+        deletes=[Deletes(when=FieldIs("operation", [])), Deletes(when=DELETED)],
     ),
     Example(
         "deletes: column id is a field of the value, but a tombstone has no value",
@@ -45,18 +44,19 @@ EXAMPLES = [
             other_parts={"key": b"1"},
         ),
     ),
-    Example(
+    of_table(
         "deletes: truncates: FieldIs needs the name of a field, and at least one value",
         'Write, for example: FieldIs("operation", ["DELETE"])',
-        with_columns(deletes=Deletes(truncates=FieldIs("", ["TRUNCATE"]))),
-        with_columns(deletes=Deletes(truncates=TRUNCATED)),
+        deletes=[Deletes(truncates=FieldIs("", ["TRUNCATE"])), Deletes(truncates=TRUNCATED)],
     ),
-    Example(
+    of_table(
         "the value 'X' means both a delete and a truncate",
         "A truncate deletes all rows. Remove the value from when or from truncates.",
-        with_columns(deletes=Deletes(when=FieldIs("op", ["D", "X"]), truncates=FieldIs("op", ["X"]))),
-        with_columns(deletes=Deletes(when=FieldIs("op", ["D", "X"]), truncates=FieldIs("op", ["T"]))),
-        with_columns(deletes=Deletes(when=FieldIs("op", ["D"]), truncates=FieldIs("op", ["X"]))),
+        deletes=[
+            Deletes(when=FieldIs("op", ["D", "X"]), truncates=FieldIs("op", ["X"])),
+            Deletes(when=FieldIs("op", ["D", "X"]), truncates=FieldIs("op", ["T"])),
+            Deletes(when=FieldIs("op", ["D"]), truncates=FieldIs("op", ["X"])),
+        ],
     ),
     Example(
         'truncates of deletes and order="offset" cannot be combined without a version',
@@ -65,38 +65,34 @@ EXAMPLES = [
         with_columns(deletes=Deletes(truncates=TRUNCATED)),
         with_columns(source=Topic("ratings", order="offset")),
     ),
-    Example(
+    of_table(
         'purge of deletes and order="offset" cannot be combined without a version',
         "Offsets of several partitions cannot be compared. Declare version=, or remove one of them.",
-        with_columns(deletes=Deletes(when=DELETED, purge=timedelta(days=30)), source=Topic("ratings", order="offset")),
         with_columns(deletes=Deletes(when=DELETED, purge=timedelta(days=30))),
-        with_columns(deletes=Deletes(when=DELETED), source=Topic("ratings", order="offset")),
+        source=Topic("ratings", order="offset"),
+        deletes=[Deletes(when=DELETED, purge=timedelta(days=30)), Deletes(when=DELETED)],
     ),
-    Example(
+    of_table(
         "purge is 1:00:00, but the minimum is one day",
         "Write purge=timedelta(days=1) or more.",
-        with_columns(deletes=Deletes(when=DELETED, purge=timedelta(hours=1))),
-        with_columns(deletes=Deletes(when=DELETED, purge=timedelta(days=1))),
+        deletes=[Deletes(when=DELETED, purge=timedelta(hours=1)), Deletes(when=DELETED, purge=timedelta(days=1))],
     ),
-    Example(
+    of_table(
         "purge requires deletes",
         "Declare Deletes(when=...), or remove purge.",
-        with_columns(deletes=Deletes(purge=timedelta(days=30))),
-        with_columns(deletes=Deletes(when=DELETED, purge=timedelta(days=30))),
-        with_columns(),
+        deletes=[Deletes(purge=timedelta(days=30)), Deletes(when=DELETED, purge=timedelta(days=30))],
     ),
-    Example(
+    of_table(
         "purge of deletes and base cannot be combined",
         "Base rows are older than any delete, and would come back. Remove one of them.",
-        with_columns(deletes=Deletes(when=DELETED, purge=timedelta(days=30)), base=temperatures.base),
         with_columns(deletes=Deletes(when=DELETED, purge=timedelta(days=30))),
-        with_columns(deletes=Deletes(when=DELETED), base=temperatures.base),
+        base=temperatures.base,
+        deletes=[Deletes(when=DELETED, purge=timedelta(days=30)), Deletes(when=DELETED)],
     ),
     Example(
         "deletes requires a key, but this is a log table, in which each record is a row",
         "Remove it, or name the columns that identify a row as the key.",
         log_table(deletes=Deletes(when=DELETED)),
-        log_table(),
         with_columns(deletes=Deletes(when=DELETED)),
     ),
 ]

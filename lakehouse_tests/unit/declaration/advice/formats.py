@@ -18,7 +18,7 @@ from lakehouse.declaration import (
 )
 from lakehouse.decoding.formats import Format
 from lakehouse_tests.helpers.barred_format import Barred
-from lakehouse_tests.unit.declaration.advice.example import Example, accept
+from lakehouse_tests.unit.declaration.advice.example import Example, accept, of_table
 from lakehouse_tests.unit.declaration.ratings import column, declare, with_columns
 
 
@@ -37,22 +37,24 @@ class Kind(Kindless):
     schema_kind = "BARS"
 
 
+@dataclass(frozen=True)
+class Frameless(Barred):
+    needs_schemas, schema_kind = True, "BARS"
+
+
 FIELDS = ["id", "time", "stars"]
 SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "note", "type": "string"}]}'
 WHOLE_SCHEMA = "Correct the text of the schema. It must be that of a record, with all types that it refers to."
 EXAMPLES = [
-    Example(
+    of_table(
         "Json has checked, but not framed",
         "Add framed=True: the id in front of a record names its schema.",
-        with_columns(format=Json(checked=True)),
-        with_columns(format=Json(checked=True, framed=True)),
+        format=[Json(checked=True), Json(checked=True, framed=True)],
     ),
-    Example(
+    of_table(
         "in_base64 of Json has an empty name",
         'Name the field, such as "data_base64", or the path to it.',
-        with_columns(format=Json(in_base64=["data", ""])),
-        with_columns(format=Json(in_base64=["data", "inner"])),
-        with_columns(format=Json(in_base64="data_base64")),
+        format=[Json(in_base64=["data", ""]), Json(in_base64=["data", "inner"]), Json(in_base64="data_base64")],
     ),
     Example(
         "column n: the field of a ValueOrObject cannot be that of in_base64",
@@ -61,18 +63,19 @@ EXAMPLES = [
         with_columns(column(source=("data", "n")), format=Json(in_base64="data")),
         with_columns(column(source=ValueOrObject("data", "n"))),
     ),
-    Example(
+    of_table(
         "Json has both checked and in_text",
         "Remove one of them: a schema describes the text, not what is in it.",
-        with_columns(format=Json(framed=True, checked=True, in_text=True)),
-        with_columns(format=Json(framed=True, checked=True)),
-        with_columns(format=Json(framed=True, in_text=True)),
+        format=[
+            Json(framed=True, checked=True, in_text=True),
+            Json(framed=True, checked=True),
+            Json(framed=True, in_text=True),
+        ],
     ),
-    Example(
+    of_table(
         "Debezium cannot check JSON by its schemas",
         "Remove checked=True from the format inside.",
-        with_columns(format=Debezium(Json(framed=True, checked=True))),
-        with_columns(format=Debezium(Json(framed=True))),
+        format=[Debezium(Json(framed=True, checked=True)), Debezium(Json(framed=True))],
     ),
     Example(
         "size of BigEndian is 2",
@@ -87,53 +90,48 @@ EXAMPLES = [
         lambda: declare(columns=[column("value", "BIGINT")], key=[], format=BigEndian()),
         lambda: declare(columns=[column("value")], key=[], format=BigEndian()),
     ),
-    Example(
+    of_table(
         "schema of Avro cannot be used: its type is not a record",
         WHOLE_SCHEMA,
-        with_columns(format=Avro(schema='"string"')),
-        with_columns(format=Avro(schema=SCHEMA)),
+        format=[Avro(schema='"string"'), Avro(schema=SCHEMA)],
     ),
-    Example(
+    of_table(
         "schemas[1] of Avro cannot be used: it is not an Avro schema: UnknownType: Address",
         WHOLE_SCHEMA,
-        with_columns(format=Avro(schemas=[SCHEMA, SCHEMA.replace('"string"', '"Address"')])),
-        with_columns(format=Avro(schemas=[SCHEMA, SCHEMA.replace('"string"', '"long"')])),
+        format=[
+            Avro(schemas=[SCHEMA, SCHEMA.replace('"string"', '"Address"')]),
+            Avro(schemas=[SCHEMA, SCHEMA.replace('"string"', '"long"')]),
+        ],
     ),
-    Example(
+    of_table(
         "Avro has both schema and schemas",
         "Keep schema= for values without a header, or schemas= for single-object encoding.",
-        with_columns(format=Avro(schema=SCHEMA, schemas=[SCHEMA])),
-        with_columns(format=Avro(schemas=[SCHEMA])),
+        format=[Avro(schema=SCHEMA, schemas=[SCHEMA]), Avro(schemas=[SCHEMA])],
     ),
-    Example(
+    of_table(
         "schemas of Avro is empty",
         "List the text of each schema that records were written with.",
-        with_columns(format=Avro(schemas=[])),
-        with_columns(format=Avro(schemas=[SCHEMA])),
+        format=[Avro(schemas=[]), Avro(schemas=[SCHEMA])],
     ),
-    Example(
+    of_table(
         "schemas[1] of Avro has the same fingerprint as one before it: fa595fd7112b047d",
         "Remove one of them. A record could not say which of them wrote it.",
-        with_columns(format=Avro(schemas=[SCHEMA, SCHEMA])),
-        with_columns(format=Avro(schemas=[SCHEMA])),
+        format=[Avro(schemas=[SCHEMA, SCHEMA]), Avro(schemas=[SCHEMA])],
     ),
-    Example(
+    of_table(
         "Debezium cannot use Avro with schemas of its own",
         "Use Debezium(Avro()): connectors write Avro with a registry, which has the types of the database.",
-        with_columns(format=Debezium(Avro(schema=SCHEMA))),
-        with_columns(format=Debezium(Avro())),
+        format=[Debezium(Avro(schema=SCHEMA)), Debezium(Avro())],
     ),
-    Example(
+    of_table(
         "format Unwritten is not a frozen dataclass",
         "Make it a frozen dataclass: its repr shows whether the declaration of a table has changed.",
-        with_columns(format=Unwritten()),
-        with_columns(format=Barred(("id",))),
+        format=[Unwritten(), Barred(("id",))],
     ),
-    Example(
+    of_table(
         "format Kindless needs schemas, but it is not framed or has no schema_kind",
         "Set framed and schema_kind: the id in front of a value selects a schema of that kind.",
-        with_columns(format=Kindless(("id",))),
-        with_columns(format=Kind(("id",))),
+        format=[Kindless(("id",)), Kind(("id",))],
     ),
     Example(
         "unknown encoding 'latin-99'",
@@ -142,35 +140,35 @@ EXAMPLES = [
         accept(with_columns(format=Json(encoding="utf-8")), {}),
         with_columns(format=Csv(FIELDS, encoding="latin-1")),
     ),
-    Example(
+    of_table(
+        "format Frameless needs schemas, but it is not framed or has no schema_kind",
+        "Set framed and schema_kind: the id in front of a value selects a schema of that kind.",
+        format=[Frameless(("id",)), Kind(("id",))],
+    ),
+    of_table(
         "encoding 'utf-16' does not have one byte for each character",
         "Declare utf-8 or an 8-bit encoding such as latin-1, cp1252 or iso8859-15. Have other records sent in UTF-8.",
-        with_columns(format=Compressed(Logfmt(encoding="utf-16"), "gzip")),
-        with_columns(format=Compressed(Logfmt(encoding="cp1252"), "gzip")),
+        format=[Compressed(Logfmt(encoding="utf-16"), "gzip"), Compressed(Logfmt(encoding="cp1252"), "gzip")],
     ),
-    Example(
+    of_table(
         "Csv needs the names of its columns",
         'Name each field of a row, for example columns=["id", "price"].',
-        with_columns(format=Csv([])),
-        with_columns(format=Csv(FIELDS)),
+        format=[Csv([]), Csv(FIELDS)],
     ),
-    Example(
+    of_table(
         "column 'id' of Csv is listed twice",
         "Give each field of a row its own name.",
-        with_columns(format=Csv([*FIELDS, "id"])),
-        with_columns(format=Csv([*FIELDS, "former_id"])),
+        format=[Csv([*FIELDS, "id"]), Csv([*FIELDS, "former_id"])],
     ),
-    Example(
+    of_table(
         "delimiter '\\n' of Csv is not one character other than a quote or a line break",
         'Write one character, for example "," or "\\t".',
-        with_columns(format=Csv(FIELDS, delimiter="\n")),
-        with_columns(format=Csv(FIELDS, delimiter="\t")),
+        format=[Csv(FIELDS, delimiter="\n"), Csv(FIELDS, delimiter="\t")],
     ),
-    Example(
+    of_table(
         "format Compressed contains another Compressed",
         "Name the format of the decompressed values.",
-        with_columns(format=Compressed(Compressed(Json(), "gzip"), "zstd")),
-        with_columns(format=Compressed(Json(), "zstd")),
+        format=[Compressed(Compressed(Json(), "gzip"), "zstd"), Compressed(Json(), "zstd")],
     ),
     Example(
         "column town reads the field hoem, which format Csv does not have",
@@ -184,23 +182,24 @@ EXAMPLES = [
         with_columns(Column("town", "STRING", "Where.", source="twon"), format=Csv([*FIELDS, "town"])),
         with_columns(Column("town", "STRING", "Where."), format=Csv([*FIELDS, "town"])),
     ),
-    Example(
+    of_table(
         "column id reads the field id, which format Text does not have",
         "Name one of its fields: value.",
-        with_columns(format=Text()),
-        with_columns(format=Csv(FIELDS)),
+        format=[Text(), Csv(FIELDS)],
     ),
-    Example(
+    of_table(
         "deletes: when: every value of format Csv is a text, unlike True",
         "Write the text that records contain, for example 'true'.",
-        with_columns(format=Csv([*FIELDS, "gone"]), deletes=Deletes(when=FieldIs("gone", [True]))),
-        with_columns(format=Csv([*FIELDS, "gone"]), deletes=Deletes(when=FieldIs("gone", ["true"]))),
+        format=Csv([*FIELDS, "gone"]),
+        deletes=[Deletes(when=FieldIs("gone", [True])), Deletes(when=FieldIs("gone", ["true"]))],
     ),
-    Example(
+    of_table(
         "no text in latin-1 contains the delimiter '€'",
         "Correct one of the two.",
-        with_columns(format=Csv(FIELDS, delimiter="€", encoding="latin-1")),
-        with_columns(format=Csv(FIELDS, delimiter="€")),
-        with_columns(format=Csv(FIELDS, delimiter=";", encoding="latin-1")),
+        format=[
+            Csv(FIELDS, delimiter="€", encoding="latin-1"),
+            Csv(FIELDS, delimiter="€"),
+            Csv(FIELDS, delimiter=";", encoding="latin-1"),
+        ],
     ),
 ]

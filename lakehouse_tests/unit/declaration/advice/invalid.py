@@ -80,10 +80,8 @@ EXAMPLES = [
     ),
     Example(
         "column n: invalid is not allowed for a text of format Protobuf",
-        (
-            "Remove invalid: no other column could have the value, such as the number of an enum without a name. Add"
-            " the name to the schema, then redrive."
-        ),
+        "Remove invalid: no other column could have the value, such as the number of an enum without a name. Add"
+        " the name to the schema, then redrive.",
         with_columns(invalid("n", "STRING"), format=Protobuf()),
         with_columns(column("n", "STRING"), format=Protobuf()),
     ),

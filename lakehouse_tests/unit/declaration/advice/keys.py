@@ -2,7 +2,7 @@
 
 from lakehouse import writer_schema
 from lakehouse.declaration import Protobuf, RecordKey
-from lakehouse_tests.unit.declaration.advice.example import Accepted, Example
+from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, reads_key
 from lakehouse_tests.unit.declaration.ratings import column, with_column, with_columns
 
 ID_SCHEMA = {1: writer_schema('syntax = "proto3"; message Key { int32 id = 1; }', kind="PROTOBUF")}
@@ -14,10 +14,8 @@ EXAMPLES = [
         "column n: its key is a big-endian integer, but the column is STRING",
         "Declare INT for four bytes, or BIGINT for eight.",
         with_column(type_="STRING", source=RecordKey("big_endian")),
-        Accepted(with_column(source=RecordKey("big_endian")), {}, {"n": 3}, {"key": bytes([0, 0, 0, 3])}),
-        Accepted(
-            with_column(type_="BIGINT", source=RecordKey("big_endian")), {}, {"n": 3}, {"key": bytes([0] * 7 + [3])}
-        ),
+        reads_key(bytes([0, 0, 0, 3]), 3, source=RecordKey("big_endian")),
+        reads_key(bytes([0] * 7 + [3]), 3, type_="BIGINT", source=RecordKey("big_endian")),
     ),
     Example(
         "column n: RecordKey('window_start', window='time') has a window, but is one of its times",
@@ -53,15 +51,15 @@ EXAMPLES = [
         "column n: RecordKey('json', '') has an empty name in its path",
         "Name a field of the key, or remove the path.",
         with_column(source=RecordKey("json", "")),
-        Accepted(with_column(source=RecordKey("json", "id")), {}, {"n": 7}, {"key": b'{"id":7}'}),
-        Accepted(with_column(source=RecordKey("json")), {}, {"n": 7}, {"key": b"7"}),
+        reads_key(b'{"id":7}', 7, source=RecordKey("json", "id")),
+        reads_key(b"7", 7, source=RecordKey("json")),
     ),
     Example(
         "column n: RecordKey('text', 'id') has a path, but only a key in JSON, Avro or Protobuf has fields",
         'Write RecordKey("json", ...), or remove the path.',
         with_column(source=RecordKey(path="id")),
-        Accepted(with_column(source=RecordKey("json", "id")), {}, {"n": 7}, {"key": b'{"id":7}'}),
-        Accepted(with_column(source=RecordKey()), {}, {"n": 7}, {"key": b"7"}),
+        reads_key(b'{"id":7}', 7, source=RecordKey("json", "id")),
+        reads_key(b"7", 7, source=RecordKey()),
     ),
     Example(
         "column n: RecordKey('protobuf') has no path, but the key is a message",

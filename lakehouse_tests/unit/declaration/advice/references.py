@@ -21,7 +21,6 @@ EXAMPLES = [
         "reference movies: column spot cannot have type STRUCT<x: DOUBLE>",
         "Remove the column. A field within an object can be a column of its own, with its path as source.",
         with_reference(SPOT),
-        with_reference(),
         with_reference(column("x", "DOUBLE", source=("spot", "x"))),
     ),
     Example(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lakehouse.declaration import Day, Month, RecordKey, Time, Upkeep, Value, Version
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse_tests.unit.declaration.advice.example import Example, accept
+from lakehouse_tests.unit.declaration.advice.example import Example, accept, of_table, of_upkeep
 from lakehouse_tests.unit.declaration.ratings import SPOT, TAGS, column, computed, oldest, with_columns
 
 BY_DAY = computed("CAST(rated_at AS DATE)", "day", "DATE")
@@ -34,10 +34,8 @@ EXAMPLES = [
     ),
     Example(
         "version n may be NULL, and nothing says what a record without a version is",
-        (
-            'Write version=Version("n", nulls="oldest"), nulls="newest" if such a record replaces all others, or'
-            ' nulls="reject"; or declare the column with required=True.'
-        ),
+        'Write version=Version("n", nulls="oldest"), nulls="newest" if such a record replaces all others, or'
+        ' nulls="reject"; or declare the column with required=True.',
         with_columns(column(), version="n"),
         accept(with_columns(column(), version=oldest("n")), {}, n=None),
         accept(with_columns(column(), version=Version("n", nulls="newest")), {}, n=None),
@@ -64,17 +62,15 @@ EXAMPLES = [
             x=0.5,
         ),
     ),
-    Example(
+    of_table(
         "partition_by: Day requires a column of type TIMESTAMP",
         "Did you mean rated_at? Replace ratedat with such a column.",
-        with_columns(partition_by=Day("ratedat")),
-        with_columns(partition_by=Day("rated_at")),
+        partition_by=[Day("ratedat"), Day("rated_at")],
     ),
-    Example(
+    of_table(
         "partition_by: Day requires a column of type TIMESTAMP",
         "Replace stars with such a column.",
-        with_columns(partition_by=Day("stars")),
-        with_columns(partition_by=Day("rated_at")),
+        partition_by=[Day("stars"), Day("rated_at")],
     ),
     Example(
         "partition_by: Day requires a column of type TIMESTAMP",
@@ -82,12 +78,10 @@ EXAMPLES = [
         with_columns(DAY, partition_by=Day("day")),
         with_columns(DAY, partition_by=Value("day")),
     ),
-    Example(
+    of_table(
         "partition_by id is the entire key",
         "Each row would be in a folder of its own. Partition by a period, or remove partition_by.",
-        with_columns(partition_by=Value("id")),
-        with_columns(partition_by=Month("rated_at")),
-        with_columns(),
+        partition_by=[Value("id"), Month("rated_at")],
     ),
     Example(
         "partition_by seen_at is a kept column",
@@ -122,12 +116,7 @@ EXAMPLES = [
         with_columns(upkeep=Upkeep(cluster_by=["rated_at"])),
         with_columns(column("n", "STRING"), upkeep=Upkeep(cluster_by=["n"])),
     ),
-    Example(
-        "id is listed twice in cluster_by",
-        "List it once.",
-        with_columns(upkeep=Upkeep(cluster_by=["id", "id"])),
-        with_columns(upkeep=Upkeep(cluster_by=["id"])),
-    ),
+    of_upkeep("id is listed twice in cluster_by", "List it once.", cluster_by=[["id", "id"], ["id"]]),
     Example(
         "column n: widened_from is not allowed, because rows are partitioned by it",
         "Remove widened_from. Then rewrite every row: lakehouse rewrite ratings",
@@ -143,10 +132,8 @@ EXAMPLES = [
     ),
     Example(
         "column n: widened_from DECIMAL(9,6) adds decimal places to the key",
-        (
-            "In a replay, values that were rounded would be different. Add digits before the point, or declare another "
-            "table without widened_from."
-        ),
+        "In a replay, values that were rounded would be different. Add digits before the point, or declare another "
+        "table without widened_from.",
         with_columns(PLACES, key=["n"]),
         accept(with_columns(replace(PLACES, type="DECIMAL(12,6)"), key=["n"]), {"n": 3}, n=3),
         accept(with_columns(replace(PLACES, widened_from=None), key=["n"], name="other"), {"n": 3}, n=3),

@@ -17,20 +17,17 @@ from lakehouse.declaration import (
     Tombstone,
 )
 from lakehouse.declaration.sources import Choice, Counter
-from lakehouse_tests.unit.declaration.advice.example import Example
+from lakehouse_tests.unit.declaration.advice.example import Example, of_table, option
 from lakehouse_tests.unit.declaration.ratings import column, with_columns
 
 of_files = partial(with_columns, source=Files("ratings"))
+of_source = partial(option, of_files, "")
+of_files_option = partial(option, lambda **part: of_files(source=Files("ratings", **part)), "")
+of_generated = partial(option, lambda **part: of_files(source=Generated(**part)), "")
 FIELD = "These records have a value alone: decide by a field, with FieldIs(...)."
 FILE_NAME = 'Read the column from a field. The path of a file is RecordHeader("file").'
 EXAMPLES = [
-    Example(
-        "source is missing",
-        'Add topic="...", or source=... to it.',
-        with_columns(topic=""),
-        with_columns(topic="ratings"),
-        of_files(),
-    ),
+    of_table("source is missing", 'Add topic="...", or source=... to it.', topic=["", "ratings"]),
     Example(
         "topic and source are both declared",
         "Remove topic: it is short for source=Topic(...).",
@@ -38,48 +35,38 @@ EXAMPLES = [
         of_files(),
         with_columns(),
     ),
-    Example(
+    of_source(
         "the folder of files is ''",
         "Name the folder, for example measurements.",
-        of_files(source=Files("")),
-        of_files(source=Files("measurements")),
+        source=[Files(""), Files("measurements")],
     ),
-    Example(
+    of_files_option(
         "names of files is 'a/*.json', but it must match the name of a file, without its folders",
         'Write, for example: names="*.json.gz"',
-        of_files(source=Files("ratings", names="a/*.json")),
-        of_files(source=Files("ratings", names="*.json.gz")),
+        names=["a/*.json", "*.json.gz"],
     ),
-    Example(
+    of_files_option(
         "settle is negative",
         "Write timedelta(0) if files are renamed into the folder when they are complete.",
-        of_files(source=Files("ratings", settle=timedelta(seconds=-1))),
-        of_files(source=Files("ratings", settle=timedelta(0))),
+        settle=[timedelta(seconds=-1), timedelta(0)],
     ),
-    Example(
-        "batch_bytes is 0, but the minimum is 1",
-        "Declare 1 or more.",
-        of_files(source=Files("ratings", batch_bytes=0)),
-        of_files(source=Files("ratings", batch_bytes=1)),
-    ),
-    Example(
+    of_files_option("batch_bytes is 0, but the minimum is 1", "Declare 1 or more.", batch_bytes=[0, 1]),
+    of_source(
         "header is for lines, but each is 'element'",
         "Remove header.",
-        of_files(source=Files("ratings", each="element", header="id,time")),
-        of_files(source=Files("ratings", each="element")),
+        source=[Files("ratings", each="element", header="id,time"), Files("ratings", each="element")],
     ),
-    Example(
+    of_source(
         r"header has '\u20ac', which encoding 'latin-1' cannot write",
         "Correct the header, or the encoding of the format.",
-        of_files(source=Files("ratings", header="id,€"), format=Json(encoding="latin-1")),
-        of_files(source=Files("ratings", header="id,EUR"), format=Json(encoding="latin-1")),
         of_files(source=Files("ratings", header="id,€"), format=Json(encoding="iso8859-15")),
+        format=Json(encoding="latin-1"),
+        source=[Files("ratings", header="id,€"), Files("ratings", header="id,EUR")],
     ),
-    Example(
+    of_files_option(
         "header has more than one line",
         "Write the first line of the files, without its line break.",
-        of_files(source=Files("ratings", header="id,time\n")),
-        of_files(source=Files("ratings", header="id,time")),
+        header=["id,time\n", "id,time"],
     ),
     Example(
         "format Debezium needs a registry or a connector, so it is for topics",
@@ -100,11 +87,10 @@ EXAMPLES = [
         of_files(column("n", "STRING")),
         of_files(column("n", "STRING", source=RecordHeader("file"))),
     ),
-    Example(
+    of_source(
         "deletes has Tombstone(), but every record has a value",
         FIELD,
-        of_files(deletes=Deletes(when=Tombstone())),
-        of_files(deletes=Deletes(when=FieldIs("op", ["d"]))),
+        deletes=[Deletes(when=Tombstone()), Deletes(when=FieldIs("op", ["d"]))],
     ),
     Example(
         "where has HeaderIs, but its records have no such part",
@@ -112,18 +98,15 @@ EXAMPLES = [
         of_files(where=HeaderIs("kind", ["rating"])),
         of_files(),
     ),
-    Example(
+    of_source(
         "the table of TableRows is ''",
         "Write the name of a table, or its path.",
-        of_files(source=TableRows("")),
-        of_files(source=TableRows("movies")),
-        of_files(source=TableRows("/data/movies")),
+        source=[TableRows(""), TableRows("movies"), TableRows("/data/movies")],
     ),
-    Example(
+    of_source(
         "the table reads ratings_changes, which is a table of its own",
         "Read another table.",
-        of_files(source=TableRows("ratings_changes")),
-        of_files(source=TableRows("movies_changes")),
+        source=[TableRows("ratings_changes"), TableRows("movies_changes")],
     ),
     Example(
         "format is Csv, but each record is JSON",
@@ -131,47 +114,35 @@ EXAMPLES = [
         of_files(source=Generated(), format=Csv(columns=["id", "time", "stars"])),
         of_files(source=Generated()),
     ),
-    Example(
-        "partitions of generated records is 0, but the minimum is 1",
-        "Declare 1 or more.",
-        of_files(source=Generated(partitions=0)),
-        of_files(source=Generated(partitions=1)),
-    ),
-    Example(
+    of_generated("partitions of generated records is 0, but the minimum is 1", "Declare 1 or more.", partitions=[0, 1]),
+    of_generated(
         "rate of generated records is 1,000,000,001, but the maximum is 1,000,000,000",
         "Declare less.",
-        of_files(source=Generated(rate=1_000_000_001)),
-        of_files(source=Generated(rate=1_000_000_000)),
+        rate=[1_000_000_001, 1_000_000_000],
     ),
-    Example(
+    of_generated(
         "since has no zone: 2026-01-31 00:00:00",
         "Write, for example: since=datetime(2026, 1, 31, tzinfo=UTC)",
-        of_files(source=Generated(since=datetime(2026, 1, 31))),
-        of_files(source=Generated(since=datetime(2026, 1, 31, tzinfo=UTC))),
+        since=[datetime(2026, 1, 31), datetime(2026, 1, 31, tzinfo=UTC)],
     ),
-    Example(
+    of_generated(
         "since is 1969-12-31 00:00:00+00:00, but the first time is 1970-01-01 00:00:00+00:00",
         "Declare a later time.",
-        of_files(source=Generated(since=datetime(1969, 12, 31, tzinfo=UTC))),
-        of_files(source=Generated(since=datetime(1970, 1, 1, tzinfo=UTC))),
+        since=[datetime(1969, 12, 31, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC)],
     ),
-    Example(
+    of_source(
         "generated records have no fields",
         "Declare at least one, or remove fields.",
-        of_files(source=Generated(fields={})),
-        of_files(source=Generated(fields={"id": Counter()})),
-        of_files(source=Generated()),
+        source=[Generated(fields={}), Generated(fields={"id": Counter()}), Generated()],
     ),
-    Example(
+    of_generated(
         "the choice of field stars has no values",
         "Name at least one.",
-        of_files(source=Generated(fields={"stars": Choice([])})),
-        of_files(source=Generated(fields={"stars": Choice([1])})),
+        fields=[{"stars": Choice([])}, {"stars": Choice([1])}],
     ),
-    Example(
+    of_generated(
         "modulo of field id is 0, but the minimum is 1",
         "Declare 1 or more.",
-        of_files(source=Generated(fields={"id": Counter(modulo=0)})),
-        of_files(source=Generated(fields={"id": Counter(modulo=1)})),
+        fields=[{"id": Counter(modulo=0)}, {"id": Counter(modulo=1)}],
     ),
 ]

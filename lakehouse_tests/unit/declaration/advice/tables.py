@@ -2,9 +2,17 @@
 
 from datetime import date, datetime, timedelta
 
-from lakehouse.declaration import Avro, FieldIs, HeaderIs, Promise, SchemaIs, Topic, Upkeep
+from lakehouse.declaration import Avro, FieldIs, HeaderIs, SchemaIs, Topic
 from lakehouse.declaration.table import require_distinct_names
-from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
+from lakehouse_tests.unit.declaration.advice.example import (
+    Accepted,
+    Example,
+    accept,
+    of_promise,
+    of_table,
+    of_topic,
+    of_upkeep,
+)
 from lakehouse_tests.unit.declaration.ratings import (
     ID,
     column,
@@ -21,11 +29,11 @@ BY_HEADER = Accepted(
     with_columns(where=HeaderIs("event-type", ["order"])), {}, {}, other_parts={"headers": {"event-type": b"order"}}
 )
 EXAMPLES = [
-    Example(
+    of_table(
         "where: SchemaIs needs the name of a schema",
         'Write, for example: where=SchemaIs(["com.shop.OrderPlaced"])',
-        with_columns(where=SchemaIs([]), format=Avro()),
-        with_columns(where=SchemaIs(["com.shop.OrderPlaced"]), format=Avro()),
+        format=Avro(),
+        where=[SchemaIs([]), SchemaIs(["com.shop.OrderPlaced"])],
     ),
     Example(
         "where: schemas of format Json have no names",
@@ -38,7 +46,6 @@ EXAMPLES = [
         "where is an empty list",
         'Remove it, or write, for example: where=FieldIs("type", ["order"])',
         with_columns(where=[]),
-        with_columns(),
         accept(with_columns(where=[FieldIs("type", ["order"])]), {"type": "order"}),
     ),
     Example(
@@ -59,23 +66,16 @@ EXAMPLES = [
         with_columns(where=HeaderIs("event-type", ["\ud800"])),
         BY_HEADER,
     ),
-    Example(
+    of_table(
         "the name is not allowed: a name has at most 200 lower-case letters, digits and _, and starts with a letter",
         "Choose another name.",
-        with_columns(name="Ratings"),
-        with_columns(name="movie_ratings"),
+        name=["Ratings", "movie_ratings"],
     ),
-    Example(
-        "the name is reserved by Dagster",
-        "Choose another name.",
-        with_columns(name="type"),
-        with_columns(name="ratings_type"),
-    ),
-    Example(
+    of_table("the name is reserved by Dagster", "Choose another name.", name=["type", "ratings_type"]),
+    of_table(
         "the name is reserved: DuckDB lists tables with duckdb_* functions of its own",
         "Choose another name.",
-        with_columns(name="duckdb_tables"),
-        with_columns(name="tables"),
+        name=["duckdb_tables", "tables"],
     ),
     Example(
         "two parts of the declaration have the name ratings_base",
@@ -89,110 +89,82 @@ EXAMPLES = [
         lambda: require_distinct_names(declare(), declare(topic="other"))[0],
         lambda: require_distinct_names(declare(), declare(name="other", topic="other"))[0],
     ),
-    Example(
+    of_table(
         "topic 'a/b' is not a valid name in Kafka",
         "Use up to 249 letters, digits, '.', '_' and '-', but neither '.' nor '..' alone.",
-        with_columns(topic="a/b"),
-        with_columns(topic="a.b"),
+        topic=["a/b", "a.b"],
     ),
-    Example(
+    of_table(
         "topic '..' is not a valid name in Kafka",
         "Use up to 249 letters, digits, '.', '_' and '-', but neither '.' nor '..' alone.",
-        with_columns(topic=".."),
-        with_columns(topic="a.."),
+        topic=["..", "a.."],
     ),
-    Example(
+    of_table(
         "owner 'somebody' is neither a team nor an e-mail address",
         "Write team:NAME, or an e-mail address with 2 to 7 letters after the last dot.",
-        with_columns(owner="somebody"),
-        with_columns(owner="team:movies"),
-        with_columns(owner="somebody@example.org"),
+        owner=["somebody", "team:movies", "somebody@example.org"],
     ),
-    Example(
+    of_table(
         "owner 'somebody@example.technology' is neither a team nor an e-mail address",
         "Write team:NAME, or an e-mail address with 2 to 7 letters after the last dot.",
-        with_columns(owner="somebody@example.technology"),
-        with_columns(owner="team:somebody"),
-        with_columns(owner="somebody@example.org"),
+        owner=["somebody@example.technology", "team:somebody", "somebody@example.org"],
     ),
-    Example(
-        "max_records is 0, but the minimum is 1",
-        "Declare 1 or more.",
-        with_columns(max_records=0),
-        with_columns(max_records=1),
-    ),
-    Example(
+    of_table("max_records is 0, but the minimum is 1", "Declare 1 or more.", max_records=[0, 1]),
+    of_topic(
         "partitions is 1000000000, but must be between 1 and 10000",
         "Kafka creates no more partitions of a topic at once. Declare a number between them.",
-        with_columns(source=Topic("ratings", partitions=10**9)),
-        with_columns(source=Topic("ratings", partitions=10_000)),
+        partitions=[10**9, 10_000],
     ),
-    Example(
+    of_promise(
         "fresh is 0:00:01, but the minimum is 30 seconds",
         "The sensor looks every five seconds. Declare more.",
-        with_columns(promise=Promise(fresh=timedelta(seconds=1))),
-        with_columns(promise=Promise(fresh=timedelta(seconds=30))),
+        fresh=[timedelta(seconds=1), timedelta(seconds=30)],
     ),
-    Example(
-        "max_lag is -1, but the minimum is 0",
-        "Declare the number of offsets that may wait.",
-        with_columns(promise=Promise(max_lag=-1)),
-        with_columns(promise=Promise(max_lag=0)),
-    ),
-    Example(
+    of_promise("max_lag is -1, but the minimum is 0", "Declare the number of offsets that may wait.", max_lag=[-1, 0]),
+    of_upkeep(
         "retention is 0:59:00, but the minimum is one hour",
         "VACUUM would remove files of a running batch. Declare at least one hour.",
-        with_columns(upkeep=Upkeep(retention=timedelta(minutes=59))),
-        with_columns(upkeep=Upkeep(retention=timedelta(hours=1))),
+        retention=[timedelta(minutes=59), timedelta(hours=1)],
     ),
-    Example(
+    of_upkeep(
         "every of upkeep is 0:04:00, but must be between 5 minutes and one day",
         "Declare, for example: Upkeep(every=timedelta(hours=1))",
-        with_columns(upkeep=Upkeep(every=timedelta(minutes=4))),
-        with_columns(upkeep=Upkeep(every=timedelta(hours=1))),
+        every=[timedelta(minutes=4), timedelta(hours=1)],
     ),
-    Example(
+    of_upkeep(
         "every of upkeep is 1:30:00, which divides neither an hour nor a day into equal parts",
         "Declare minutes that divide an hour, or hours that divide a day.",
-        with_columns(upkeep=Upkeep(every=timedelta(minutes=90))),
-        with_columns(upkeep=Upkeep(every=timedelta(minutes=20))),
-        with_columns(upkeep=Upkeep(every=timedelta(hours=2))),
+        every=[timedelta(minutes=90), timedelta(minutes=20), timedelta(hours=2)],
     ),
-    Example(
+    of_upkeep(
         "every of upkeep is 0:07:30, but must be whole minutes",
         "Declare whole minutes.",
-        with_columns(upkeep=Upkeep(every=timedelta(minutes=7.5))),
-        with_columns(upkeep=Upkeep(every=timedelta(minutes=6))),
+        every=[timedelta(minutes=7.5), timedelta(minutes=6)],
     ),
-    Example(
+    of_upkeep(
         "retention is more than 100 years",
         "Delta subtracts it from the current time. Declare less.",
-        with_columns(upkeep=Upkeep(retention=timedelta.max)),
-        with_columns(upkeep=Upkeep(retention=timedelta(days=36_500))),
+        retention=[timedelta.max, timedelta(days=36_500)],
     ),
-    Example(
+    of_topic(
         "replay_from is 1969-12-31, but must be between 1970-01-01 and 9999-12-30",
         "Declare the first day of which the topic has records.",
-        with_columns(source=Topic("ratings", replay_from=date(1969, 12, 31))),
-        with_columns(source=Topic("ratings", replay_from=date(1970, 1, 1))),
+        replay_from=[date(1969, 12, 31), date(1970, 1, 1)],
     ),
-    Example(
+    of_topic(
         "replay_from is 9999-12-31, but must be between 1970-01-01 and 9999-12-30",
         "Declare the first day of which the topic has records.",
-        with_columns(source=Topic("ratings", replay_from=date.max)),
-        with_columns(source=Topic("ratings", replay_from=date(9999, 12, 30))),
+        replay_from=[date.max, date(9999, 12, 30)],
     ),
-    Example(
+    of_topic(
         "start is 'newest', which is neither \"latest\" nor a time in ISO 8601",
         'Write, for example: start="2026-11-01T00:00:00Z"',
-        with_columns(source=Topic("ratings", start="newest")),
-        with_columns(source=Topic("ratings", start="2026-11-01T00:00:00Z")),
+        start=["newest", "2026-11-01T00:00:00Z"],
     ),
-    Example(
+    of_topic(
         "start 2026-11-01 00:00:00 has no time zone",
         'It may mean several times. Write, for example: start="2026-11-01T00:00:00Z"',
-        with_columns(source=Topic("ratings", start=datetime(2026, 11, 1))),
-        with_columns(source=Topic("ratings", start="2026-11-01T00:00:00Z")),
+        start=[datetime(2026, 11, 1), "2026-11-01T00:00:00Z"],
     ),
     Example(
         "start 1969-12-31 00:00:00+00:00 is before 1970",
@@ -200,24 +172,16 @@ EXAMPLES = [
         with_columns(source=Topic("ratings", start="1969-12-31T00:00:00Z")),
         with_columns(),
     ),
-    Example(
-        "start names no partition",
-        "Write, for example: start={0: 1200, 1: 900}",
-        with_columns(source=Topic("ratings", start={})),
-        with_columns(source=Topic("ratings", start={0: 1200, 1: 900})),
-    ),
-    Example(
+    of_topic("start names no partition", "Write, for example: start={0: 1200, 1: 900}", start=[{}, {0: 1200, 1: 900}]),
+    of_topic(
         "start names partition -1, but the first one is 0",
         "Write, for example: start={0: 1200, 1: 900}",
-        with_columns(source=Topic("ratings", start={-1: 5})),
-        with_columns(source=Topic("ratings", start={0: 1200, 1: 900})),
+        start=[{-1: 5}, {0: 1200, 1: 900}],
     ),
-    Example(
+    of_topic(
         "start: offset -2 of partition 0 is negative",
         'Name the first offset to merge. To begin at the end of the topic, write start="latest".',
-        with_columns(source=Topic("ratings", start={0: -2})),
-        with_columns(source=Topic("ratings", start={0: 0})),
-        with_columns(source=Topic("ratings", start="latest")),
+        start=[{0: -2}, {0: 0}, "latest"],
     ),
     Example(
         "key column stars is not required",
@@ -225,11 +189,10 @@ EXAMPLES = [
         with_columns(key=["stars"]),
         accept(with_columns(column("n", required=True), key=["n"]), {"n": 3}, n=3),
     ),
-    Example(
+    of_table(
         "unknown column in key: star",
         "Did you mean stars? The columns are id, rated_at, stars.",
-        with_columns(key=["star"]),
-        with_columns(key=["id"]),
+        key=[["star"], ["id"]],
     ),
     Example(
         "key column n is not required",
@@ -237,12 +200,7 @@ EXAMPLES = [
         with_columns(column(default=1), key=["n"]),
         accept(with_columns(column(required=True), key=["n"]), {"n": 3}, n=3),
     ),
-    Example(
-        "key column id is listed twice",
-        "List it once.",
-        with_columns(key=["id", "id"]),
-        with_columns(key=["id"]),
-    ),
+    of_table("key column id is listed twice", "List it once.", key=[["id", "id"], ["id"]]),
     Example(
         "column day: a computed column cannot be part of the key",
         "The key must come from records. Name the columns that it is computed from.",
@@ -255,17 +213,11 @@ EXAMPLES = [
         with_columns(column("number", required=True), key=["number"]),
         accept(with_columns(column("n", source="number", required=True), key=["n"]), {"number": 3}, n=3),
     ),
-    Example(
-        "columns is empty",
-        "Declare the columns of its rows.",
-        log_table(columns=[]),
-        log_table(columns=[ID]),
-    ),
+    Example("columns is empty", "Declare the columns of its rows.", log_table(columns=[]), log_table(columns=[ID])),
     Example(
         "version requires a key, but this is a log table, in which each record is a row",
         "Remove it, or name the columns that identify a row as the key.",
         log_table(version=oldest("stars")),
-        log_table(),
         with_columns(version=oldest("stars")),
     ),
     Example(

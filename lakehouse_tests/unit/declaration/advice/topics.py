@@ -3,7 +3,7 @@
 from functools import partial
 
 from lakehouse.declaration import Debezium, Deletes, FieldIs, TopicName, TopicPattern, Topics
-from lakehouse_tests.unit.declaration.advice.example import Example
+from lakehouse_tests.unit.declaration.advice.example import Example, of_table
 from lakehouse_tests.unit.declaration.ratings import column, with_columns
 
 TWO = ["ratings-eu", "ratings-us"]
@@ -13,30 +13,22 @@ START = 'Declare a time, such as start="2026-11-01T00:00:00Z", or remove start.'
 START_TIME = "2026-11-01T00:00:00Z"
 NAME = TopicName()
 EXAMPLES = [
-    Example(
+    of_table(
         "Topics has no names",
         'Write, for example: source=Topics(["orders-eu", "orders-us"])',
-        with_columns(source=Topics([])),
-        with_columns(source=Topics(["orders-eu", "orders-us"])),
+        source=[Topics([]), Topics(["orders-eu", "orders-us"])],
     ),
-    Example(
+    of_table(
         "TopicPattern: 'ratings-(' is not a regular expression: missing ), unterminated subpattern at position 8",
         'Write, for example: source=TopicPattern("orders-.*")',
-        with_columns(source=TopicPattern("ratings-(")),
-        with_columns(source=TopicPattern("orders-.*")),
+        source=[TopicPattern("ratings-("), TopicPattern("orders-.*")],
     ),
-    Example(
+    of_table(
         "TopicPattern: the pattern is empty",
         'Write, for example: source=TopicPattern("orders-.*")',
-        with_columns(source=TopicPattern("")),
-        with_columns(source=TopicPattern("orders-.*")),
+        source=[TopicPattern(""), TopicPattern("orders-.*")],
     ),
-    Example(
-        "Topics lists ratings-eu twice",
-        "List it once.",
-        several(source=Topics([*TWO, "ratings-eu"])),
-        several(),
-    ),
+    Example("Topics lists ratings-eu twice", "List it once.", several(source=Topics([*TWO, "ratings-eu"])), several()),
     Example(
         "format Debezium cannot be combined with several topics",
         "Positions in the logs of several databases cannot be compared. Declare one table for each topic.",
@@ -54,7 +46,6 @@ EXAMPLES = [
         START,
         several(source=Topics(TWO, start="latest")),
         several(source=Topics(TWO, start=START_TIME)),
-        several(),
     ),
     Example(
         "column n: the name of the topic cannot be INT",

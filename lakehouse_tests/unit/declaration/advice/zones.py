@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from lakehouse.declaration import Time, Zone
-from lakehouse_tests.unit.declaration.advice.example import Example, accept
+from lakehouse_tests.unit.declaration.advice.example import Example, of_column, reads
 from lakehouse_tests.unit.declaration.ratings import with_column
 
 SECOND = datetime(1970, 1, 2, tzinfo=UTC)
@@ -14,103 +14,72 @@ EXAMPLES = [
         "column n: zone is 'required', but no text that the column reads has an offset",
         "Declare Time('iso8601', zone='required'), or a pattern with %z and no zone.",
         with_column(type_="TIMESTAMP", written=Time("%Y-%m-%d %H:%M", zone="required")),
-        accept(
-            with_column(type_="TIMESTAMP", written=Time("iso8601", zone="required")),
-            {"n": "1970-01-02T01:00+01:00"},
-            n=SECOND,
-        ),
-        accept(
-            with_column(type_="TIMESTAMP", written=Time("%Y-%m-%d %H:%M%z")),
-            {"n": "1970-01-02 01:00+01:00"},
-            n=SECOND,
-        ),
+        reads("1970-01-02T01:00+01:00", SECOND, type_="TIMESTAMP", written=Time("iso8601", zone="required")),
+        reads("1970-01-02 01:00+01:00", SECOND, type_="TIMESTAMP", written=Time("%Y-%m-%d %H:%M%z")),
     ),
     Example(
         "column n: the pattern contains the offset +02:00",
         "Write %z in its place. It reads Z, +02:00, +0200 and +02.",
         with_column(type_="TIMESTAMP", written=Time("%Y-%m-%dT%H:%M+02:00")),
-        accept(
-            with_column(type_="TIMESTAMP", written=Time("%Y-%m-%dT%H:%M%z")),
-            {"n": "1970-01-02T02:00+02:00"},
-            n=SECOND,
-        ),
+        reads("1970-01-02T02:00+02:00", SECOND, type_="TIMESTAMP", written=Time("%Y-%m-%dT%H:%M%z")),
     ),
     Example(
         "column n: the pattern contains PM, so the time is not on a 24-hour clock",
         f"Hours are read from 00 to 23. {DECLARE_STRING}",
         with_column(type_="TIMESTAMP", written=Time("%Y-%m-%d %H:%M PM")),
-        accept(with_column(type_="STRING"), {"n": "1970-01-02 11:00 PM"}, n="1970-01-02 11:00 PM"),
+        reads("1970-01-02 11:00 PM", "1970-01-02 11:00 PM", type_="STRING"),
     ),
     Example(
         "column n: the pattern contains CET, which is the time of a part of the year",
         f"If the texts also have an offset, add %z. {DECLARE_STRING}",
         with_column(type_="TIMESTAMP", written=Time("%Y-%m-%d %H:%M CET", zone="Europe/Berlin")),
-        accept(
-            with_column(type_="TIMESTAMP", written=Time("%Y-%m-%d %H:%M %z CET")),
-            {"n": "1970-01-02 01:00 +0100 CET"},
-            n=SECOND,
-        ),
-        accept(with_column(type_="STRING"), {"n": "1970-01-02 01:00 CET"}, n="1970-01-02 01:00 CET"),
+        reads("1970-01-02 01:00 +0100 CET", SECOND, type_="TIMESTAMP", written=Time("%Y-%m-%d %H:%M %z CET")),
+        reads("1970-01-02 01:00 CET", "1970-01-02 01:00 CET", type_="STRING"),
     ),
     Example(
         "column n: the pattern contains JST, so the time is not in UTC",
         "Declare the time zone too, for example zone='Asia/Tokyo' of Time for JST.",
         with_column(type_="TIMESTAMP", written=Time("%Y-%m-%d %H:%M JST")),
-        accept(
-            with_column(type_="TIMESTAMP", written=Time("%Y-%m-%d %H:%M JST", zone="Asia/Tokyo")),
-            {"n": "1970-01-02 09:00 JST"},
-            n=SECOND,
-        ),
+        reads("1970-01-02 09:00 JST", SECOND, type_="TIMESTAMP", written=Time("%Y-%m-%d %H:%M JST", zone="Asia/Tokyo")),
     ),
-    Example(
-        "column n: the pattern contains digits right after %z, so its end is not certain",
+    of_column(
+        "the pattern contains digits right after %z, so its end is not certain",
         f"Write %z at the end, or before another character. {DECLARE_STRING}",
-        with_column(type_="TIMESTAMP", written=Time("%Y-%m-%d %z%H")),
-        with_column(type_="TIMESTAMP", written=Time("%Y-%m-%d %H%z")),
-        with_column(type_="TIMESTAMP", written=Time("%Y-%m-%d %z %H")),
-        accept(with_column(type_="STRING"), {"n": "1970-01-02 +0100"}, n="1970-01-02 +0100"),
+        reads("1970-01-02 +0100", "1970-01-02 +0100", type_="STRING"),
+        type_="TIMESTAMP",
+        written=[Time("%Y-%m-%d %z%H"), Time("%Y-%m-%d %H%z"), Time("%Y-%m-%d %z %H")],
     ),
-    Example(
-        "column n: zone is only allowed for a TIMESTAMP, but the column is DATE",
+    of_column(
+        "zone is only allowed for a TIMESTAMP, but the column is DATE",
         "Declare TIMESTAMP, or remove zone.",
-        with_column(type_="DATE", written=Time("iso8601", zone="Europe/Berlin")),
-        with_column(type_="TIMESTAMP", written=Time("iso8601", zone="Europe/Berlin")),
         with_column(type_="DATE", written=Time("iso8601")),
+        written=Time("iso8601", zone="Europe/Berlin"),
+        type_=["DATE", "TIMESTAMP"],
     ),
-    Example(
-        "column n: zone and epoch cannot be combined",
+    of_column(
+        "zone and epoch cannot be combined",
         "A number counts from 1970 in UTC. Remove zone.",
-        with_column(type_="TIMESTAMP", written=Time(epoch="seconds", zone="Europe/Berlin")),
-        with_column(type_="TIMESTAMP", written=Time(epoch="seconds")),
+        type_="TIMESTAMP",
+        written=[Time(epoch="seconds", zone="Europe/Berlin"), Time(epoch="seconds")],
     ),
     Example(
         "column n: unknown zone 'Europe/Berln'",
-        (
-            "Did you mean Europe/Berlin? Write a name of the tz database, for example Europe/Berlin. UTC+2 without "
-            "summer time is Etc/GMT-2."
-        ),
+        "Did you mean Europe/Berlin? Write a name of the tz database, for example Europe/Berlin. UTC+2 without "
+        "summer time is Etc/GMT-2.",
         with_column(type_="TIMESTAMP", written=Time("iso8601", zone=Zone("Europe/Berln"))),
-        accept(
-            with_column(type_="TIMESTAMP", written=Time("iso8601", zone=Zone("Europe/Berlin"))),
-            {"n": "1970-01-02T01:00"},
-            n=SECOND,
-        ),
-        accept(
-            with_column(type_="TIMESTAMP", written=Time("iso8601", zone="Etc/GMT-2")),
-            {"n": "1970-01-02T02:00"},
-            n=SECOND,
-        ),
+        reads("1970-01-02T01:00", SECOND, type_="TIMESTAMP", written=Time("iso8601", zone=Zone("Europe/Berlin"))),
+        reads("1970-01-02T02:00", SECOND, type_="TIMESTAMP", written=Time("iso8601", zone="Etc/GMT-2")),
     ),
-    Example(
-        "column n: zone and %z cannot be combined",
+    of_column(
+        "zone and %z cannot be combined",
         "With %z, every text has its offset. Remove zone.",
-        with_column(type_="TIMESTAMP", written=Time("%Y-%m-%d %H:%M%z", zone="Europe/Berlin")),
-        with_column(type_="TIMESTAMP", written=Time("%Y-%m-%d %H:%M%z")),
+        type_="TIMESTAMP",
+        written=[Time("%Y-%m-%d %H:%M%z", zone="Europe/Berlin"), Time("%Y-%m-%d %H:%M%z")],
     ),
-    Example(
-        "column n: the pattern contains Z, which is UTC, but zone is Europe/Berlin",
+    of_column(
+        "the pattern contains Z, which is UTC, but zone is Europe/Berlin",
         "Remove zone.",
-        with_column(type_="TIMESTAMP", written=Time("%Y-%m-%dT%H:%M:%SZ", zone="Europe/Berlin")),
-        with_column(type_="TIMESTAMP", written=Time("%Y-%m-%dT%H:%M:%SZ")),
+        type_="TIMESTAMP",
+        written=[Time("%Y-%m-%dT%H:%M:%SZ", zone="Europe/Berlin"), Time("%Y-%m-%dT%H:%M:%SZ")],
     ),
 ]

@@ -1,13 +1,15 @@
-"""CSV: which rows are read, and why others are rejected."""
+"""CSV and logfmt: which rows and lines are read, and why others are rejected."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, Csv, Deletes, FieldIs, StreamTable
+from lakehouse.declaration import Column, Csv, Deletes, FieldIs, Logfmt, StreamTable
 from lakehouse.decoding.formats.format import UnwritableError
 from lakehouse.decoding.formats.texts.recognition import likely_text_formats
-from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, decode_on_both_paths, rows_of, verdict_of
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
+from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, rows_of, verdict_of
 
 COLUMNS = [
     Column("id", "INT", "Which."),
@@ -15,6 +17,13 @@ COLUMNS = [
     Column("price", "DECIMAL(9,2)", "How much."),
 ]
 ROWS = rows_of(Csv(["id", "name", "price"]), *COLUMNS)
+LOG = rows_of(
+    Logfmt(),
+    Column("level", "STRING", "How bad."),
+    Column("msg", "STRING", "What."),
+    Column("ms", "INT", "How long."),
+    Column("cached", "BOOLEAN", "Whether."),
+)
 TABS = rows_of(Csv(["id", "name", "price"], delimiter="\t"), *COLUMNS)
 
 
@@ -41,7 +50,27 @@ def test_a_row_of_csv_has_the_fields_of_rfc_4180(value: bytes, name: str | None)
     assert (row["id"], row["name"], str(row["price"])) == (1, name, "2.50")
 
 
-CSV_REASONS = [
+@pytest.mark.parametrize(
+    ("value", "row"),
+    [
+        (b"level=info msg=done ms=5 cached", {"level": "info", "msg": "done", "ms": 5, "cached": True}),
+        (b"\xef\xbb\xbflevel=info\n", {"level": "info"}),
+        (b" \tlevel=info \t ms=5 \r\n", {"level": "info", "ms": 5}),
+        (b'msg="a b=c \\"d\\" \\\\ \\n \\u00e9 \\x1b \\U0001f600"', {"msg": 'a b=c "d" \\ \n é \x1b \U0001f600'}),
+        (b'msg="\\ud83d\\ude00"', {"msg": "\U0001f600"}),
+        (b'level= msg=""', {"level": "", "msg": ""}),
+        (b"msg=http://host/?a=b&c=d", {"msg": "http://host/?a=b&c=d"}),
+        (b"msg=null cached=false", {"msg": "null", "cached": False}),
+        (b'msg="a\nb"', {"msg": "a\nb"}),
+        (b"level", {"level": "true"}),
+        ("ключ=1 msg=é".encode(), {"msg": "é"}),
+    ],
+)
+def test_a_line_of_logfmt_has_the_fields_of_its_pairs(value: bytes, row: dict[str, Any]) -> None:
+    assert verdict_of(LOG, value) == dict.fromkeys(LOG.by_name) | row
+
+
+CSV_REASONS: list[tuple[bytes | None, str, str]] = [
     (None, "tombstone", "no value"),
     (b"", "empty_value", "empty"),
     (b"1,\xff,2", "invalid_utf8", "the byte at place 2"),
@@ -68,9 +97,43 @@ CSV_REASONS = [
 ]
 
 
-@pytest.mark.parametrize(("value", "reason", "detail"), CSV_REASONS, ids=[str(value)[:40] for value, *_ in CSV_REASONS])
-def test_what_is_not_one_row_with_these_fields_is_rejected(value: bytes | None, reason: str, detail: str) -> None:
-    seen_reason, seen_detail = verdict_of(ROWS, value)
+LOG_REASONS: list[tuple[bytes | None, str, str]] = [
+    (None, "tombstone", "no value"),
+    (b"", "empty_value", "empty"),
+    (b" \t ", "empty_value", "contains no pair"),
+    (b"msg=\xff", "invalid_utf8", "the byte at place 4"),
+    (b"level=a ms=1 level=b", "duplicate_name", "'level' occurs more than once"),
+    (b"level level", "duplicate_name", "'level' occurs more than once"),
+    (b"=x", "invalid_logfmt", "character 0 is '='"),
+    (b'level=a"b', "invalid_logfmt", "character 7 is '\"'"),
+    (b'"level"=a', "invalid_logfmt", "character 0 is '\"'"),
+    (b'msg="a"b', "invalid_logfmt", "character 7 is 'b'"),
+    (b"msg=a\x00b", "invalid_logfmt", "character 5 is '\\x00'"),
+    (b'msg="\\q"', "invalid_logfmt", "an escape that is not known"),
+    (b'msg="\\xff"', "invalid_logfmt", "an escape that is not known"),
+    (b'msg="\\U99999999"', "invalid_logfmt", "an escape that is not known"),
+    (b'msg="\\UFFFFFFFF"', "invalid_logfmt", "an escape that is not known"),
+    (b'msg="\\u00', "truncated", "the quote in the pair at character 0 is not closed"),
+    (b'ms=1 msg="a', "truncated", "the quote in the pair at character 5 is not closed"),
+    (b'msg="a\\', "truncated", "is not closed"),
+    (b"msg=a\nmsg=b", "trailing_bytes", "a second line begins at character 6"),
+    (b"msg=a\r\n\r\n", "trailing_bytes", "a second line begins at character 6"),
+    (b'msg="\\ud800"', "invalid_text", "half of a surrogate pair"),
+    (b"ms=5ms", "wrong_type", "'ms' is text '5ms', expected INT"),
+    (b'msg="' + b"\\n" * 500_000, "truncated", "is not closed"),
+    (b"a " * 500_000, "duplicate_name", "'a' occurs"),
+]
+
+
+@pytest.mark.parametrize(
+    ("table", "value", "reason", "detail"),
+    [*((ROWS, *case) for case in CSV_REASONS), *((LOG, *case) for case in LOG_REASONS)],
+    ids=lambda part: str(part)[:40] if isinstance(part, bytes) else "",
+)
+def test_what_is_not_one_row_or_one_line_is_rejected(
+    table: StreamTable, value: bytes | None, reason: str, detail: str
+) -> None:
+    seen_reason, seen_detail = verdict_of(table, value)
     assert seen_reason == reason
     assert detail in seen_detail
 
@@ -87,7 +150,7 @@ def test_another_delimiter_separates_fields() -> None:
 def test_an_empty_field_without_quotes_erases_a_kept_value() -> None:
     column = Column("name", "STRING", "Who.", keep=True, null_erases=True)
     table = StreamTable("rows", "rows", "", [replace(COLUMNS[0], required=True), column], ["id"], format=ROWS.format)
-    empty, quoted = decode_on_both_paths([b"1,,", b'1,"",'], table.rules())
+    empty, quoted = rows_twice([b"1,,", b'1,"",'], table.rules())
     assert (empty["_explicit_null_name"], quoted["_explicit_null_name"]) == (True, False)
 
 
@@ -95,7 +158,7 @@ def test_a_field_of_a_text_format_says_which_records_delete() -> None:
     columns = [replace(COLUMNS[0], required=True), COLUMNS[1]]
     deletes = FieldIs("price", ["gone"])
     table = StreamTable("rows", "rows", "", columns, ["id"], format=ROWS.format, deletes=Deletes(when=deletes))
-    kept_row, deleted_row = decode_on_both_paths([b"1,Ann,1", b"1,Ann,gone"], table.rules())
+    kept_row, deleted_row = rows_twice([b"1,Ann,1", b"1,Ann,gone"], table.rules())
     assert (kept_row["_deleted"], deleted_row["_deleted"]) == (False, True)
 
 
@@ -123,5 +186,6 @@ def test_rows_with_quotes_within_fields_are_recognised() -> None:
     assert likely_text_formats([b'1\t"a"\tx', b"2\tb\t"]) == (Csv(["column_1", "column_2", "column_3"], "\t"),)
 
 
-def test_rows_are_plain() -> None:
+def test_rows_and_lines_are_plain() -> None:
     assert count_plain([b"%d,Ann,%d.50" % (number, number) for number in range(100)], ROWS.rules()) == 100
+    assert count_plain([b"level=info ms=%d" % number for number in range(100)], LOG.rules()) == 100

@@ -21,7 +21,7 @@ def comments_in(folder: Path) -> str:
 def test_the_file_has_a_column_for_text_keys_that_the_values_lack(
     folder: Path, outside_project: pytest.MonkeyPatch
 ) -> None:
-    assert new_table_from_topic(outside_project, b"21.5", b"22", key=b"sensors/a/temp") == main.DONE
+    new_table_from_topic(outside_project, b"21.5", b"22", key=b"sensors/a/temp")
     assert "Every key is text, such as 'sensors/a/temp': record_key is the key of the record." in comments_in(folder)
     table = declared_table("orders")
     assert table.by_name["record_key"].source == RecordKey()
@@ -32,7 +32,7 @@ def test_a_condition_chooses_the_records_whose_keys_are_compared(
     folder: Path, outside_project: pytest.MonkeyPatch
 ) -> None:
     values = [b'{"type": "a", "id": "k"}', b'{"type": "b", "no": 1}']
-    assert new_table_from_topic(outside_project, *values, key=b"k", condition=["--where", "type=a"]) == main.DONE
+    new_table_from_topic(outside_project, *values, key=b"k", condition=["--where", "type=a"])
     assert "Every key is text, such as 'k', equal to id." in comments_in(folder)
 
 
@@ -48,7 +48,7 @@ def test_several_topics_become_one_table_of_all_their_records(
 
     outside_project.setattr("lakehouse.kafka.newest_records", newest_records)
     options = [part for topic in contents for part in ("--from-topic", topic)]
-    assert new_table("orders", *options, "--records", "10") == main.DONE
+    new_table("orders", *options, "--records", "10")
     assert requests == [("orders.eu", 5), ("orders.us", 5)]
     table = declared_table("orders")
     assert (table.topics, table.topic) == (["orders.eu", "orders.us"], "")
@@ -58,9 +58,10 @@ def test_several_topics_become_one_table_of_all_their_records(
     assert "source=TopicName()" in comments
 
 
-def test_a_topic_whose_name_is_invalid_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert new_table("orders", "--from-topic", "a", "--from-topic", "b,c") == main.WRONG_USE
-    assert "b,c is not a valid topic name" in " ".join(capsys.readouterr().err.split())
+def test_a_topic_whose_name_is_invalid_is_refused(folder: Path) -> None:
+    assert "b,c is not a valid topic name" in new_table(
+        "orders", "--from-topic", "a", "--from-topic", "b,c", code=main.WRONG_USE
+    )
 
 
 def test_framed_json_with_a_schema_at_the_registry_gets_the_line_that_checks_it(
@@ -70,7 +71,7 @@ def test_framed_json_with_a_schema_at_the_registry_gets_the_line_that_checks_it(
     values = [add_frame(3, b'{"id": 1}'), add_frame(3, b'{"id": 0}')]
     with answering_registry({"/schemas/ids/3": schema_answer(schema, schemaType="JSON")}) as (url, _):
         outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
-        assert new_table_from_topic(outside_project, *values) == main.DONE
+        new_table_from_topic(outside_project, *values)
     assert "1 of 2 meet it. To reject records that violate it, write format=Json(framed=True, checked=True)." in (
         comments_in(folder)
     )

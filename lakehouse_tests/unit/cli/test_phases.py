@@ -17,9 +17,7 @@ def short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.timeout(60)
-def test_without_a_terminal_a_long_phase_is_printed_with_its_seconds(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_without_a_terminal_a_long_phase_is_printed_with_its_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     stderr = ""
 
     def is_printed() -> bool:

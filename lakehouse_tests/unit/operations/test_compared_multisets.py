@@ -96,7 +96,7 @@ def test_tables_are_equal_only_if_each_row_occurs_equally_often(
 
 
 def test_a_key_with_other_numbers_of_rows_is_shown_with_both(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     comparison = compare_rows(settings, monkeypatch, [(1, "a"), (2, "b")], [(1, "a"), (1, "a"), (1, "c"), (2, "x")])
     described_counts = [(item.key, item.database_rows, item.table_rows) for item in comparison.differences]

@@ -1,6 +1,6 @@
 """Checks of the data itself: keys, rows, rollups, the share of rejected records, the source of timestamps."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from py4j.protocol import Py4JJavaError
@@ -79,7 +79,6 @@ def verify_keys(context: TableContext) -> Finding:
 
 
 def _identity_text(table: StreamTable) -> list[Column]:
-    """The columns that identify a row, as text."""
     return [F.expr(part).cast("string") for part in identity(table)]
 
 
@@ -163,7 +162,6 @@ def _differences(upstream: Upstream, rollup: Rollup, rows: DataFrame) -> list[st
 
 
 def _describe_groups(groups: DataFrame, rollup: Rollup) -> list[str]:
-    """Describe the first groups that differ."""
     rows = groups.select(*(F.col(c).cast("string") for c in rollup.by)).limit(_MAX_SHOWN).collect()
     return [f"Group {', '.join(str(value) for value in row)} differs." for row in rows]
 
@@ -271,15 +269,9 @@ def verify_values(context: TableContext) -> Finding:
     NULL from before the column was kept counts as not sent.
     """
     kept_columns = {field.name for field in fields_of(context.merged.rows().schema[KEPT].dataType)}
-    conditions = _unsent(name for name in context.table.keep if name in kept_columns)
-    problems = [problem for condition in conditions for problem in find_rows(context, *condition)]
+    problems = list[str]()
+    for name in (name for name in context.table.keep if name in kept_columns):
+        condition = f"`{name}` IS NULL AND {KEPT}.`{name}`.position IS NULL"
+        problems += find_rows(context, condition, f" has no value of {name}, because none was sent")
     advice = "Let Debezium take an incremental snapshot of these rows: its records have all values."
     return finding(VALUES_SENT, problems, "the value of each kept column was sent", advice)
-
-
-def _unsent(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for name in names:
-        yield (
-            f"`{name}` IS NULL AND {KEPT}.`{name}`.position IS NULL",
-            f" has no value of {name}, because none was sent",
-        )

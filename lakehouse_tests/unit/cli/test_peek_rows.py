@@ -2,12 +2,12 @@
 
 import json
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from lakehouse.kafka import Record
 from lakehouse_tests.helpers.commands import failure_of, notices_of, output_of, read_json_output
+from lakehouse_tests.helpers.declaration_files import declare
 
 TABLE = """
 from lakehouse import Column, ElementIndex, StreamTable
@@ -24,12 +24,8 @@ def value(first: int, count: int) -> bytes:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for declarations."""
-    folder = tmp_path / f"lake_{uuid4().hex}"
-    folder.mkdir()
-    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", str(folder))
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
-    return folder
+    return declare(tmp_path, monkeypatch)
 
 
 def set_records(monkeypatch: pytest.MonkeyPatch, *values: bytes) -> None:

@@ -4,7 +4,6 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -19,6 +18,7 @@ from lakehouse.kafka import Record, timeless_detail
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import SourceId
 from lakehouse_tests.helpers.commands import misuse_of, output_of, read_json_output
+from lakehouse_tests.helpers.declaration_files import declare
 
 HOSTILE = "\x1b[2J[red]rm -rf[/] \u202egnp.exe\nversion 9, 0 rejected\r\x9b1m".encode() + b"\xff\\"
 AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -200,9 +200,7 @@ def test_peek_shows_each_row_of_a_record_with_many_rows() -> None:
 def test_the_option_reason_accepts_reasons_of_the_formats_and_rules_of_the_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / f"lake_{uuid4().hex}"
-    folder.mkdir()
-    (folder / "visits.py").write_text(
+    text = (
         "from dataclasses import dataclass\n"
         "from lakehouse import Column, Reject, StreamTable\n"
         "from lakehouse_tests.helpers.barred_format import Barred\n"
@@ -213,8 +211,7 @@ def test_the_option_reason_accepts_reasons_of_the_formats_and_rules_of_the_proje
         "rules = [Reject('no_id', when='id < 0')]\n"
         "visits = StreamTable('visits', 'visits', '', columns, ['id'], format=Bent(('id',)), rejects=rules)\n"
     )
-    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", str(folder))
-    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
+    declare(tmp_path, monkeypatch, visits=text)
     for reason in ("bent", "no_id"):
         output_of("rejected", "visits", "--reason", reason)
     assert "unreadable_file, bent, no_id" in misuse_of("rejected", "visits", "--reason", "rain")

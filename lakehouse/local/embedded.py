@@ -212,10 +212,10 @@ def is_free(port: int) -> bool:
     return True
 
 
-def accepts_connection(host: str, port: int, limit: float = 3.0) -> bool:
-    """Whether any server accepts a connection there within ``limit`` seconds."""
+def accepts_connection(host: str, port: int) -> bool:
+    """Whether any server accepts a connection there within three seconds."""
     try:
-        socket.create_connection((host, port), timeout=limit).close()
+        socket.create_connection((host, port), timeout=3.0).close()
     except OSError:
         return False
     return True

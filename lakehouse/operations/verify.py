@@ -49,6 +49,7 @@ _CONDITION_ERRORS = (
 )
 _RECENT = timedelta(hours=24)  # the window for the share of rejected records
 _COMMITS = 100  # the newest commits, which are read in any case
+_SHARE = 0.01  # of the records read in this window may be rejected
 _MAX_SHOWN = 5  # maximum number of rows that a failed check lists
 ROWS_IN_SNAPSHOT, VALUES_SENT = "rows_in_snapshot", "values_sent"
 
@@ -174,8 +175,8 @@ def _repair_advice(table: StreamTable, rollup: Layout) -> str:
     )
 
 
-def rejected_share(ledger: Ledger, now: datetime | None = None, limit: float = 0.01) -> Finding:
-    """Check that at most ``limit`` of the records read in the last 24 hours are rejected, in at most 100 commits.
+def rejected_share(ledger: Ledger, now: datetime | None = None) -> Finding:
+    """Check that at most 1% of the records read in the last 24 hours are rejected, in at most 100 commits.
 
     Filtered records do not count. Earlier rejections do not count; ``lakehouse rejected`` lists those that are
     unresolved. If no batch was merged in this window, the check passes.
@@ -189,12 +190,12 @@ def rejected_share(ledger: Ledger, now: datetime | None = None, limit: float = 0
     read = sum(entry.commit.judged for entry in recent_batches) - counts["filtered"]
     share = counts["rejected"] / read if read else 0.0
     since = f"since {recent_batches[-1].committed_at:%Y-%m-%d %H:%M} UTC"
-    statement = f"at most {limit:.0%} of the records read {since} are rejected (last 24 hours, at most 100 commits)"
+    statement = f"at most {_SHARE:.0%} of the records read {since} are rejected (last 24 hours, at most 100 commits)"
     problem = (
         f"{counts['rejected']} of {read} records were rejected ({share:.2%})."
         " To see their reasons, run: lakehouse rejected"
     )
-    return finding("rejected_share", [problem] if share > limit else [], statement)
+    return finding("rejected_share", [problem] if share > _SHARE else [], statement)
 
 
 def versions_decide(ledger: Ledger, now: datetime | None = None) -> Finding:

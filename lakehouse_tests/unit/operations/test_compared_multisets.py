@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -62,11 +61,6 @@ class RowsOfDatabase:
 
     def _key(self, row: Texts) -> Texts:
         return row[: len(self.columns.key)]
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path, _env_file=None)
 
 
 def compare_rows(

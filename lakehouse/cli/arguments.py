@@ -143,20 +143,22 @@ def select_topic(table: "StreamTable", name: str | None, hint: str = "--topic") 
     raise typer.BadParameter(f"{table.name} {problem}: {table.topic_text}", param_hint=hint)
 
 
-class PlainCommand(TyperCommand):
-    """A command whose help shows ``--json``, not ``--json <bool>``: a flag takes no value."""
-
+class _PlainHelp:
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, flags without a type."""
-        return _hide_types_of_flags(super().get_params(ctx))
+        """Return the parameters, flags without a type: a flag takes no value."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if isinstance(parameter, TyperOption) and parameter.is_flag:
+                parameter.metavar = ""
+        return parameters
 
 
-class PlainGroup(TyperGroup):
+class PlainCommand(_PlainHelp, TyperCommand):
+    """A command whose help shows ``--json``, not ``--json <bool>``."""
+
+
+class PlainGroup(_PlainHelp, TyperGroup):
     """The same for the options before a command."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, flags without a type."""
-        return _hide_types_of_flags(super().get_params(ctx))
 
 
 def starts_broker(command: CommandFunction) -> CommandFunction:
@@ -167,17 +169,6 @@ def starts_broker(command: CommandFunction) -> CommandFunction:
 
 def show_plainly(command: CommandInfo) -> None:
     """Make the docstring of a command its help, with each paragraph as one line: the terminal wraps it."""
-    command.help = join_lines((command.callback and command.callback.__doc__) or "")
+    text = cleandoc((command.callback and command.callback.__doc__) or "")
+    command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
     command.cls = PlainCommand
-
-
-def join_lines(text: str) -> str:
-    """Return the paragraphs of a docstring, each without line breaks."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text).split("\n\n"))
-
-
-def _hide_types_of_flags(parameters: list[Any]) -> list[Any]:
-    for parameter in parameters:
-        if isinstance(parameter, TyperOption) and parameter.is_flag:
-            parameter.metavar = ""
-    return parameters

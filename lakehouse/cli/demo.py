@@ -55,19 +55,16 @@ class Figures:
         A log table has no feed: its own history has the counts.
         """
         if self.table.is_log:
-            inserted = self._inserted_since(version)
+            from lakehouse.ledger.ledger import ledger_of
+
+            entries = ledger_of(self.settings, self.table.name).entries
+            inserted = sum(entry.metrics.inserted for entry in entries if entry.version > version)
             return f"{inserted:,} rows inserted" if inserted else "no row changed"
         feed = f"FROM {identifier(self.table.changes_name)} WHERE source_version > {version}"
         counts = dict(self._query(f"SELECT change, count(*) {feed} GROUP BY change").rows)
         words = (("insert", "inserted"), ("update", "changed"), ("delete", "deleted"))
         changes = [f"{counts[change]:,} rows {word}" for change, word in words if change in counts]
         return ", ".join(changes) or "no row changed"
-
-    def _inserted_since(self, version: int) -> int:
-        from lakehouse.ledger.ledger import ledger_of
-
-        ledger = ledger_of(self.settings, self.table.name)
-        return sum(entry.metrics.inserted for entry in ledger.entries if entry.version > version)
 
     def newest_of_one_group(self, rollup: "Rollup", limit: int = 12) -> "tuple[str, Result]":
         """The name of one group of a rollup, and the newest rows of the group, without its times."""
@@ -209,9 +206,10 @@ class _Path:
     def prepare(self) -> None:
         """Create the topic; load the base files, if there are any, and materialize everything derived from them."""
         from lakehouse.declaration.samples import BaseSamples
+        from lakehouse.kafka import create_topic
         from lakehouse.local.dagster_home import migrate_dagster_storage
 
-        self._create_topic()
+        create_topic(self.settings, self.table)
         migrate_dagster_storage(self.settings)
         if self.table.base is None or not isinstance(self.samples, BaseSamples):
             return
@@ -278,11 +276,6 @@ class _Path:
     @property
     def _merged_assets(self) -> list[str]:
         return [self.table.name, self.table.rejected_name, *self.table.derived]
-
-    def _create_topic(self) -> None:
-        from lakehouse.kafka import create_topic
-
-        create_topic(self.settings, self.table)
 
     def _run(self, assets: Sequence[str], config: dict[str, Any]) -> None:
         from lakehouse.local.dagster_home import materialize

@@ -50,7 +50,9 @@ def examine_connectors(settings: "Settings", table: "StreamTable", *, can_read: 
     """
     if table.has_changes:
         is_ok, text = _check_records(settings, table) if can_read else (False, "No record was read.")
-        detail = f"{connector_text(table)}. {text}"
+        connector_settings = table.format.connector_settings(table.fields)
+        settings_text = "; ".join(f"{name}={value}" for name, value in connector_settings.items())
+        detail = f"{settings_text}. {text}"
         yield Part(f"connector of {table.name}", table.format.declared_as, "ok" if is_ok else "note", detail)
 
 
@@ -67,11 +69,6 @@ def _check_records(settings: "Settings", table: "StreamTable") -> tuple[bool, st
     if problems:
         return False, f"Rejected among the newest {len(records)} records: {'; '.join(problems)}."
     return True, "The newest records fit." if records else "The topic has no records."
-
-
-def connector_text(table: "StreamTable") -> str:
-    """The settings of the connector in one line."""
-    return "; ".join(f"{name}={value}" for name, value in table.format.connector_settings(table.fields).items())
 
 
 def contradictions(table: "StreamTable", records: "Sequence[Record]", schemas: "Schemas") -> Iterator[str]:
@@ -263,9 +260,9 @@ def _jars(settings: "Settings") -> Iterator[Part]:
 
     all_states = jar_states(settings)
     for group in GROUPS:
-        states = [state for state in all_states if state.jar.group == group]
-        damaged_paths = [state.jar.path for state in states if state.state == "damaged"]
-        missing_count = sum(state.state == "missing" for state in states)
+        states = [(jar, state) for jar, state in all_states if jar.group == group]
+        damaged_paths = [jar.path for jar, state in states if state == "damaged"]
+        missing_count = sum(state == "missing" for _, state in states)
         name, count = f"jars ({group})", f"{len(states)} jars"
         if damaged_paths:
             yield Part(name, count, "broken", f"{damaged_paths[0]} is damaged; delete it to download it again.")

@@ -82,12 +82,7 @@ def seconds(time: Any) -> str:
 def judge_rows(record: "AnyRecord", rules: "Rules") -> "list[Verdict]":
     """What becomes of each row of a record; a record without a time is for the caller to reject."""
     from lakehouse.decoding.one_record import judge_record
-
-    return judge_record(record.value, rules, _parts_of(record))
-
-
-def _parts_of(record: "AnyRecord") -> dict[str, bytes | int | None]:
     from lakehouse.decoding.record_parts import HEADER, KEY, TIME
 
     headers = {f"{HEADER}{name}": value for name, value in record.headers}
-    return {KEY: record.key, TIME: record.milliseconds * 1000, **headers}
+    return judge_record(record.value, rules, {KEY: record.key, TIME: record.milliseconds * 1000, **headers})

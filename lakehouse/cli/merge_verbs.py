@@ -140,7 +140,6 @@ def _print_held_files(settings: "Settings", table: "StreamTable") -> None:
 
 
 def _print_changes(settings: "Settings", table: "StreamTable") -> None:
-    """Print what the declaration changes in existing tables."""
     from lakehouse.operations.planned_changes import list_planned_changes
 
     for change in list_planned_changes(settings, table):

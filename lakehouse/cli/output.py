@@ -96,15 +96,12 @@ def print_table(
 def print_partitions(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
     """Print a row for each partition of a topic, the partition first; of many, those with the greatest last value."""
     all_rows = list(rows)
-    greatest_rows = sorted(all_rows, key=_last_number, reverse=True)[:_MAX_PARTITIONS]
+    ordered_rows = sorted(all_rows, key=lambda row: row[-1] if isinstance(row[-1], int) else -1, reverse=True)
     is_short = len(all_rows) <= _MAX_PARTITIONS
-    print_table(columns, all_rows if is_short else sorted(greatest_rows, key=itemgetter(0)), title)
+    greatest_rows = sorted(ordered_rows[:_MAX_PARTITIONS], key=itemgetter(0))
+    print_table(columns, all_rows if is_short else greatest_rows, title)
     if not is_short:
         print_line(f"These are {_MAX_PARTITIONS} of {len(all_rows):,} partitions, with the greatest {columns[-1]}.")
-
-
-def _last_number(row: Sequence[Any]) -> float:
-    return row[-1] if isinstance(row[-1], int) else -1
 
 
 def format_value(value: Any, *, exact: bool = False) -> str:

@@ -102,10 +102,6 @@ def _sample_fields(sample: "Sample") -> dict[str, Any]:
     return {**record_fields(sample, position_name, sample.position), **index, "detail": printable(sample.detail)}
 
 
-def _sample_row(sample: dict[str, Any]) -> dict[str, Any]:
-    return sample | {"time": seconds(sample["time"]) if sample["time"] else None}
-
-
 def _print_reasons(fields: dict[str, Any]) -> None:
     table = fields["table"]
     resolved = f" Resolved since: {fields['resolved']:,}." if fields["resolved"] else ""
@@ -114,7 +110,10 @@ def _print_reasons(fields: dict[str, Any]) -> None:
     print_line(f"{table}: {count_text(fields['rejected'], 'rejected record')}.{resolved}")
     print_table(["reason", "records"], [(reason["reason"], reason["count"]) for reason in fields["reasons"]])
     for reason in fields["reasons"]:
-        rows = [[*_sample_row(sample).values()] for sample in reason["samples"]]
+        rows = [
+            [seconds(value) if name == "time" and value else value for name, value in sample.items()]
+            for sample in reason["samples"]
+        ]
         if rows:
             print_table([*reason["samples"][0]], rows, title=reason["reason"])
     return print_line(f"Correct the declaration, then decode them again: lakehouse redrive {table}")

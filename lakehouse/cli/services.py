@@ -105,7 +105,6 @@ def registry(settings: "Settings") -> Iterator[list[Running]]:
 
 @contextmanager
 def _embedded(service: Service, server: "Embedded") -> Iterator[list[Running]]:
-    """An embedded server, stopped at the end."""
     server.start()
     log = Tail(server.log)
     try:

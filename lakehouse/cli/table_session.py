@@ -48,7 +48,11 @@ def interrupt(_number: int, _frame: object) -> NoReturn:
         timer.daemon = True
         _exit_timers.append(timer)
         timer.start()
-        _break_connection()
+        with suppress(Exception):
+            if "pyspark" in sys.modules:
+                from lakehouse.spark.own_spark import abort_java_call
+
+                abort_java_call()
     raise KeyboardInterrupt
 
 
@@ -86,14 +90,6 @@ def stops_soon() -> Iterator[None]:
         _STATE.uses_spark = False
         while _exit_timers:  # Spark has stopped; everything else has its own time to stop
             _exit_timers.pop().cancel()
-
-
-def _break_connection() -> None:
-    with suppress(Exception):
-        if "pyspark" in sys.modules:
-            from lakehouse.spark.own_spark import abort_java_call
-
-            abort_java_call()
 
 
 def _abandon_spark() -> NoReturn:

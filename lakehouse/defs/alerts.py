@@ -101,7 +101,6 @@ def send(settings: Settings, alert: Alert) -> None:
 
 
 def _post(url: str, body: Mapping[str, Any]) -> int:
-    """Post an object as JSON and return the status of the answer."""
     with requests.Session() as session, _without_log():
         session.trust_env = False  # no proxy or password of this machine: only the settings count
         with session.post(url, json=body, timeout=_SECONDS, allow_redirects=False, stream=True) as answer:
@@ -171,11 +170,6 @@ def first_cursor(subjects: Iterable[Subject]) -> AlertCursor:
     """The cursor before the first tick: only open failures need an alert."""
     over = {subject.name: dropwhile(lambda c: c.is_failure, subject.completions) for subject in subjects}
     return AlertCursor(failure_ids={name: [c.id for c in rest if c.is_failure] for name, rest in over.items()})
-
-
-def latest_records(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> LatestRecords:
-    """Read the latest record of each check, planned or evaluated, in one query."""
-    return instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
 
 
 def read_histories(
@@ -252,7 +246,8 @@ def _tick(
         return dg.SensorResult(skip_reason=_OFF)
     instance, cursor = context.instance, parse_cursor(context.cursor)
     before = cursor or AlertCursor()
-    latest = latest_records(instance, _check_keys(context.repository_def, asset_keys))
+    check_keys = _check_keys(context.repository_def, asset_keys)
+    latest = instance.event_log_storage.get_latest_asset_check_execution_by_key(check_keys)
     histories = read_histories(instance, latest, before.newest_check_id, before.failing | before.planned_checks)
     subjects = [*read_runs(instance, entry, asset_keys, sensor_location(context)), *check_subjects(histories)]
     cursor = cursor or first_cursor(subjects)
@@ -308,18 +303,16 @@ def _describe_change(
     if state == "failed":
         began_at = subject.streak(completion)[-1].at
         detail = detail or (read_error(instance, completion.run_id) if completion.run_id else "")
+    # a receiver may refuse control characters and halves of characters
+    characters = detail.strip()[:_MOST_CHARACTERS]
+    text = "".join(char if char.isprintable() or char == "\n" else "?" for char in characters)
     return Alert(
         state=state,
         table=table,
         subject=subject.name,
         kind=subject.kind,
         severity=completion.severity,
-        detail=_printable(detail.strip()[:_MOST_CHARACTERS]),
+        detail=text,
         run_id=completion.run_id,
         at=f"{began_at:%Y-%m-%dT%H:%M:%SZ}",
     )
-
-
-def _printable(text: str) -> str:
-    """The text without control characters and halves of characters, which a receiver may refuse."""
-    return "".join(char if char.isprintable() or char == "\n" else "?" for char in text)

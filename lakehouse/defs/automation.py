@@ -98,9 +98,10 @@ def _report_commits(instance: dg.DagsterInstance, table: "_ReportedTable", ledge
     commits = [entry for entry in ledger.entries if entry.version > last_version]
     has_same_rows = 0 <= last_version < ledger.version < ledger.next_change(last_version)
     tags = _reported_tags(instance, key) if has_same_rows else {}
+    kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(Counter(e.commit.kind for e in commits).items()))
     event = dg.AssetMaterialization(
         key,
-        description=f"Commits that no Dagster run reported: {_count_kinds(commits)}.",
+        description=f"Commits that no Dagster run reported: {kinds or 'commits of other programs'}.",
         metadata={**table.metadata(ledger, commits), **_merged_at(ledger)},
         tags={DATA_VERSION: str(ledger.version), **tags},
     )
@@ -136,11 +137,6 @@ def _reported_tags(instance: dg.DagsterInstance, key: dg.AssetKey) -> dict[str, 
     newest = _newest_materialization(instance, key)
     tags = (newest.tags or {}) if newest else {}
     return {name: value for name, value in tags.items() if name == DATA_VERSION}
-
-
-def _count_kinds(commits: Sequence[Entry]) -> str:
-    counts = Counter(entry.commit.kind for entry in commits)
-    return ", ".join(f"{kind} ({count})" for kind, count in sorted(counts.items())) or "commits of other programs"
 
 
 def _merged_at(ledger: Ledger) -> dict[str, dg.TimestampMetadataValue]:

@@ -27,7 +27,7 @@ from lakehouse.defs.specs import CatalogEntry
 from lakehouse.defs.steps import check_result, report_if_changed
 from lakehouse.discovery import Declaration, declared_tables, exports_of, readable_declarations, sort_exports
 from lakehouse.errors import DeclarationError, LakehouseError, SettingsError
-from lakehouse.ledger.audit import Finding, finding
+from lakehouse.ledger.audit import finding
 from lakehouse.settings import Settings
 
 _KEY = dg.AssetKey(["lakehouse", "declarations"])
@@ -43,7 +43,8 @@ def build_broken_files(problems: tuple[str, ...]) -> dg.Definitions:
     """Build what shows that files fail, with these errors; the same objects for each part of a code location."""
     if not problems:
         return dg.Definitions()
-    result = _finding(problems)
+    advice = "Correct the files, then reload the code location."
+    result = finding(_CHECK, problems, "each file of declarations can be loaded", advice)
     spec = dg.AssetSpec(_KEY, description=f"Files of declarations. {result.detail}", group_name="declarations")
 
     @dg.asset_check(name=_CHECK, asset=_KEY, description="Each file of declarations can be loaded.")
@@ -61,11 +62,6 @@ def build_broken_files(problems: tuple[str, ...]) -> dg.Definitions:
         raise DeclarationError(result.detail)
 
     return dg.Definitions(assets=[dg.AssetsDefinition(specs=[spec])], asset_checks=[check], sensors=[evaluate])
-
-
-def _finding(problems: tuple[str, ...]) -> Finding:
-    advice = "Correct the files, then reload the code location."
-    return finding(_CHECK, problems, "each file of declarations can be loaded", advice)
 
 
 def build_defs(

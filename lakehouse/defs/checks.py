@@ -144,52 +144,46 @@ def _row_findings(
 
 def changes_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
     """Warn if the change feed contains net differences, because the single changes were gone."""
-    table, name = entry.table, "every_change_kept"
+    table = entry.table
     doc = (
         f"Every row of the feed is a single change that {table.name} recorded. It warns if the feed has net"
         " differences, because the single changes were gone before the feed read them. Run the job more often than the"
         " retention of the table."
     )
-
-    @dg.asset_check(name=name, asset=entry.key(table.changes_name), description=entry.check_doc(name, doc))
-    def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
-        with explained():
-            result = every_change_kept(ledger_of(lakehouse.settings, table.changes_name, whole=True))
-        return check_result(result, entry.key(table.changes_name))
-
-    return check
+    spec = entry.check_spec("every_change_kept", table.changes_name, doc)
+    return _single_check(
+        spec, lambda lakehouse: every_change_kept(ledger_of(lakehouse.settings, table.changes_name, whole=True))
+    )
 
 
 def rollup_check(entry: CatalogEntry, rollup: Rollup) -> dg.AssetChecksDefinition:
     """Recompute an aggregate from the version that it consumed, and compare."""
-    table, name = entry.table, "rollup_equals_recomputation"
+    table = entry.table
     doc = (
         f"Every row of {rollup.name} equals a recomputation from {table.name}, at the version that it consumed. If it"
         f" fails, restore {rollup.name} as its result says, then materialize it."
     )
-
-    @dg.asset_check(name=name, asset=entry.key(rollup.name), description=entry.check_doc(name, doc))
-    def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
-        with explained():
-            result = verify.verify_rollup(lakehouse.table_context(table), rollup)
-        return check_result(result, entry.key(rollup.name))
-
-    return check
+    spec = entry.check_spec("rollup_equals_recomputation", rollup.name, doc)
+    return _single_check(spec, lambda lakehouse: verify.verify_rollup(lakehouse.table_context(table), rollup))
 
 
 def database_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
     """Compare the table with the table of the database that it follows."""
-    table, name = entry.table, "equals_database"
+    table = entry.table
     doc = (
         f"Every row of {table.name} equals the row in the database of LAKEHOUSE_DATABASE_URL, value by value. If it"
         f" fails, merge, then see each difference: lakehouse compare {table.name}."
     )
+    spec = entry.check_spec("equals_database", table.name, doc)
+    return _single_check(spec, lambda lakehouse: equals_database(lakehouse.settings, table))
 
-    @dg.asset_check(name=name, asset=entry.merged_key, description=entry.check_doc(name, doc))
+
+def _single_check(spec: dg.AssetCheckSpec, examine: Callable[[LakehouseResource], Finding]) -> dg.AssetChecksDefinition:
+
+    @dg.asset_check(name=spec.name, asset=spec.asset_key, description=spec.description)
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         with explained():
-            result = equals_database(lakehouse.settings, table)
-        return check_result(result, entry.merged_key)
+            return check_result(examine(lakehouse), spec.asset_key)
 
     return check
 

@@ -160,20 +160,14 @@ def _lag_after(plan: Plan, ledger: Ledger) -> int:
 
 
 def topic_ranges_table(ranges: Mapping[str, Sequence[Range]]) -> dg.TableMetadataValue:
-    """A table of the ranges of topics, with their names if there are several."""
-    if len(ranges) == 1:
-        return range_table(*ranges.values())
-    types = {"topic": "string", **dict.fromkeys(("partition", "start", "end"), "int")}
+    """A table of ranges, in order, with their topics if there are several; of many, the largest ones."""
     pairs = [(name, part) for name, parts in ranges.items() for part in parts]
     largest_pairs = sorted(pairs, key=lambda pair: pair[1].span, reverse=True)[:_MAX_RANGES]
-    return _table(types, [(name, part.partition, part.start, part.end) for name, part in sorted(largest_pairs)])
-
-
-def range_table(ranges: Iterable[Range]) -> dg.TableMetadataValue:
-    """A table of ranges, in order; of many, the largest ones."""
-    largest_ranges = sorted(ranges, key=lambda part: part.span, reverse=True)[:_MAX_RANGES]
-    rows = [(part.partition, part.start, part.end) for part in sorted(largest_ranges)]
-    return _table(dict.fromkeys(("partition", "start", "end"), "int"), rows)
+    types = {"topic": "string", **dict.fromkeys(("partition", "start", "end"), "int")}
+    rows = [(name, part.partition, part.start, part.end) for name, part in sorted(largest_pairs)]
+    if len(ranges) > 1:
+        return _table(types, rows)
+    return _table({name: types[name] for name in [*types][1:]}, [row[1:] for row in rows])
 
 
 def _table(types: Mapping[str, str], rows: Iterable[Sequence[str | int]]) -> dg.TableMetadataValue:

@@ -11,7 +11,7 @@ from pydantic import Field
 from lakehouse.declaration import Export, StreamTable, View
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import reason_to_wait, sensor_location, unfinished_run
-from lakehouse.defs.specs import code_references, step_name
+from lakehouse.defs.specs import code_references, column_lineage, step_name
 from lakehouse.defs.steps import materialize_result, name_run
 from lakehouse.exports.exporter import Exporter, ExportUpdate
 from lakehouse.operations.materialize import Materialization, TypedView, ViewUpdate, type_views
@@ -54,14 +54,10 @@ def view_spec(typed_view: TypedView, catalog: ViewCatalog) -> dg.AssetSpec:
     """The asset of a view, with its columns and what they are computed from."""
     view = typed_view.view
     columns = [dg.TableColumn(name, type_.lower()) for name, type_ in typed_view.types.items()]
-    lineage = {
-        column: [dg.TableColumnDep(asset_key=catalog.key(table), column_name=name) for table, name in pairs]
-        for column, pairs in typed_view.origins.items()
-    }
     metadata: dict[str, Any] = {
         "dagster/table_name": view.name,
         "dagster/column_schema": dg.TableSchema(columns=columns),
-        "dagster/column_lineage": dg.TableColumnLineage(lineage),
+        "dagster/column_lineage": column_lineage(catalog.key, typed_view.origins),
         "sql": dg.MetadataValue.md(f"```sql\n{view.sql.strip()}\n```"),
         **({"dagster/code_references": code_references(view)} if view.file else {}),
     }

@@ -22,13 +22,16 @@ _DAY, _HOUR, _MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=
 def build_maintenance(entry: CatalogEntry) -> dg.Definitions:
     """Build the job that maintains the tables of a declaration, and its schedule."""
     table = entry.table
-    maintain_tables = _build_op(entry)
+    maintain_tables, (cron, period) = _build_op(entry), _times_of(table.upkeep.every)
+
+    hours = table.upkeep.retention / _HOUR
+    retention = f"{hours / 24:g} days" if hours >= 48 else f"{hours:g} hours"
 
     @dg.job(
         name=entry.maintain_job,
         executor_def=dg.in_process_executor,
         description=f"Compacts and vacuums {table.name} and all other tables of its declaration. No row changes. You"
-        f" can read every version of the last {_days_or_hours(entry)}.",
+        f" can read every version of the last {retention}.",
     )
     def job() -> None:
         maintain_tables()
@@ -43,32 +46,27 @@ def build_maintenance(entry: CatalogEntry) -> dg.Definitions:
         name=table.maintenance_schedule,
         job=job,
         execution_fn=evaluate,
-        cron_schedule=_cron_of(table.upkeep.every),
+        cron_schedule=cron,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description=f"Requests a run of {job.name} {_period_of(table.upkeep.every)}. Without it, old files stay"
-        " beyond the retention.",
+        description=f"Requests a run of {job.name} {period}. Without it, old files stay beyond the retention.",
     )
     return dg.Definitions(jobs=[job], schedules=[schedule])
 
 
-def _cron_of(every: timedelta) -> str:
-    """The times of a schedule in UTC: those of a period that divides an hour or a day; of one day, 03:00."""
+def _times_of(every: timedelta) -> tuple[str, str]:
+    """The times of a schedule in UTC, and as words: of a period that divides an hour or a day; of one day, 03:00."""
     if every == _DAY:
-        return _DAILY
-    return f"0 */{every // _HOUR} * * *" if every >= _HOUR else f"*/{every // _MINUTE} * * * *"
-
-
-def _period_of(every: timedelta) -> str:
-    if every == _DAY:
-        return "every night"
-    return f"every {every // _HOUR} hours" if every > _HOUR else f"every {every // _MINUTE} minutes"
+        return _DAILY, "every night"
+    hours, minutes = every // _HOUR, every // _MINUTE
+    cron = f"0 */{hours} * * *" if every >= _HOUR else f"*/{minutes} * * * *"
+    return cron, f"every {hours} hours" if every > _HOUR else f"every {minutes} minutes"
 
 
 def _build_op(entry: CatalogEntry) -> dg.OpDefinition:
     """The only step of the job. It waits in the pool of the table, as all steps that write the table do."""
 
-    @dg.op(name=entry.maintenance_name, pool=entry.table.name, out=dg.Out(dg.Nothing))
+    @dg.op(name=f"{entry.table.name}_maintenance", pool=entry.table.name, out=dg.Out(dg.Nothing))
     def maintain_tables(context: dg.OpExecutionContext, lakehouse: LakehouseResource) -> None:
         name_run(context.run_id)
         with explained():
@@ -108,8 +106,3 @@ def _observations(entry: CatalogEntry, maintained_tables: Iterable[Maintained]) 
 def _log(context: dg.OpExecutionContext, table: Maintained) -> None:
     kept_text = f"; old files stay: {table.kept}" if table.kept else ""
     context.log.info(f"{table.name}: {table.files_before} files became {table.files_after}{kept_text}")
-
-
-def _days_or_hours(entry: CatalogEntry) -> str:
-    hours = entry.table.upkeep.retention.total_seconds() / 3600
-    return f"{hours / 24:g} days" if hours >= 48 else f"{hours:g} hours"

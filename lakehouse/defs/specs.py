@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,11 +58,6 @@ class CatalogEntry:
     def topic_name(self) -> str:
         """Name of the asset that represents what the table reads: a topic, a folder or a table."""
         return f"{self.table.name}_{self.table.source_suffix}"
-
-    @property
-    def maintenance_name(self) -> str:
-        """Name of the step that maintains the tables of the declaration."""
-        return f"{self.table.name}_maintenance"
 
     @property
     def replayed_key(self) -> dg.AssetKey:
@@ -144,7 +139,8 @@ def topic_spec(entry: CatalogEntry) -> dg.AssetSpec:
 
 def reference_spec(entry: CatalogEntry, reference: Reference) -> dg.AssetSpec:
     """A reference table, loaded as a whole from its file."""
-    return _spec(entry, Layout(reference.name, "", reference.doc, _columns(reference.columns)))
+    columns = [TableColumn(column.name, column.type, column.doc) for column in reference.columns]
+    return _spec(entry, Layout(reference.name, "", reference.doc, columns))
 
 
 def base_spec(entry: CatalogEntry) -> dg.AssetSpec:
@@ -239,7 +235,7 @@ def _spec(
     schema = dg.TableSchema(columns=[_column(table, column) for column in layout.columns])
     metadata: dict[str, Any] = {"dagster/table_name": layout.name, "dagster/column_schema": schema}
     if origins:
-        metadata["dagster/column_lineage"] = _lineage(entry, origins)
+        metadata["dagster/column_lineage"] = column_lineage(entry.key, origins)
     if table.file:
         metadata["dagster/code_references"] = code_references(table)
     return dg.AssetSpec(
@@ -262,20 +258,16 @@ def code_references(declaration: StreamTable | View | Export) -> dg.CodeReferenc
 
 
 def _referenced_columns(sql: str, columns: Sequence[Column | Computed]) -> list[str]:
-    """The columns that a SQL expression refers to."""
     return sorted(named_columns(sql) & {column.name for column in columns})
 
 
-def _lineage(entry: CatalogEntry, origins: Origins) -> dg.TableColumnLineage:
+def column_lineage(key: Callable[[str], dg.AssetKey], origins: Origins) -> dg.TableColumnLineage:
+    """What columns are computed from; ``key`` returns the key of an asset."""
     deps = {
-        column: [dg.TableColumnDep(asset_key=entry.key(asset), column_name=name) for asset, name in pairs]
+        column: [dg.TableColumnDep(asset_key=key(asset), column_name=name) for asset, name in pairs]
         for column, pairs in origins.items()
     }
     return dg.TableColumnLineage(deps)
-
-
-def _columns(columns: Sequence[Column]) -> list[TableColumn]:
-    return [TableColumn(column.name, column.type, column.doc) for column in columns]
 
 
 def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:

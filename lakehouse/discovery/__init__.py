@@ -150,7 +150,9 @@ def _read(location: str, base_folder: Path, report: Callable[[LakehouseError], N
         errors.append(error)
         report(error)
 
-    modules = _declaring_modules(import_modules(location, base_folder, collect))
+    # by its identity, with a module that has it: one that several modules import counts once
+    imported_modules = import_modules(location, base_folder, collect)
+    modules = {id(part): (part, module) for module in imported_modules for part in _declarations_of(module)}
     declarations = sorted((part for part, _ in modules.values()), key=lambda part: part.name)
     _require_distinct(modules)
     tables = tuple(part for part in declarations if isinstance(part, StreamTable))
@@ -173,11 +175,6 @@ def _require_distinct(modules: Mapping[int, tuple[Declaration, ModuleType]]) -> 
         uses = Counter(name for part in declarations for name in part.names)
         files = {module.__file__ for part, module in modules.values() if any(uses[n] > 1 for n in part.names)}
         raise DeclarationError(error.what, where=" and ".join(sorted(map(str, files))), action=error.action) from None
-
-
-def _declaring_modules(modules: Iterable[ModuleType]) -> dict[int, tuple[Declaration, ModuleType]]:
-    """Each declaration by its identity, with a module that has it: one that several modules import counts once."""
-    return {id(part): (part, module) for module in modules for part in _declarations_of(module)}
 
 
 def _declarations_of(module: ModuleType) -> Iterator[Declaration]:

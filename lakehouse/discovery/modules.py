@@ -21,12 +21,10 @@ def refuse(error: LakehouseError) -> NoReturn:
     raise error
 
 
-def import_modules(
-    location: str, base_folder: Path, report: Callable[[LakehouseError], None] = refuse
-) -> list[ModuleType]:
+def import_modules(location: str, base_folder: Path, report: Callable[[LakehouseError], None]) -> list[ModuleType]:
     """Import the modules of a folder and its subfolders, of a file or of a module, and return them.
 
-    ``report`` gets the error of each file below the location that fails; by default it is raised. Raises
+    ``report`` gets the error of each file below the location that fails; ``refuse`` raises it. Raises
     ``SettingsError`` if there is no such location or it cannot be imported by its name, and ``DeclarationError`` if it
     fails itself.
     """
@@ -130,18 +128,14 @@ def _import_module(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and f"{name}.".startswith(f"{error.name}."):
-            raise _location_error(name) from None
+            raise SettingsError(
+                f"The declarations cannot be imported: {name!r} is neither a folder, a file nor a module",
+                where=str(Path.cwd()),
+                action=f"Correct {SETTING}, or [tool.lakehouse] in pyproject.toml.",
+            ) from None
         raise _file_error(error, name) from error
     except (Exception, SystemExit) as error:  # a user's file can raise anything, and end like a program
         raise _file_error(error, name) from error
-
-
-def _location_error(name: str) -> SettingsError:
-    return SettingsError(
-        f"The declarations cannot be imported: {name!r} is neither a folder, a file nor a module",
-        where=str(Path.cwd()),
-        action=f"Correct {SETTING}, or [tool.lakehouse] in pyproject.toml.",
-    )
 
 
 def _file_error(error: BaseException, name: str) -> DeclarationError:

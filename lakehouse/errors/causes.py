@@ -132,7 +132,6 @@ def make_cause(kind: str, condition: str, message: str) -> Cause:
 
 
 def _java_causes(java_error: Any) -> Iterator[Cause]:
-    """Read the chain from Java."""
     for _ in range(_LONGEST_CHAIN):
         if java_error is None:
             return

@@ -60,10 +60,6 @@ class Embedded(ABC):
     def _answers(self) -> bool:
         """Whether it answers at its last address."""
 
-    @abstractmethod
-    def _last_error(self) -> str:
-        """The last line of the log that contains an error; empty if there is none."""
-
     def _settle(self) -> None:  # noqa: B027 - most servers need none
         """Configure the server once it answers."""
 
@@ -133,22 +129,20 @@ class Embedded(ABC):
 
     def _launch(self) -> None:
         try:
-            self._child = Child(self._command(), self.log)
-            self._require_ready(self._child)
+            self._child = child = Child(self._command(), self.log)
+            wait(lambda: self._answers() or not child.is_alive(), _START_SECONDS)
+            if not child.is_alive():
+                raise self._failure(f"The {self.name} ended during its start, with exit code {child.exit_code}")
+            if not self._answers():
+                raise self._failure(f"The {self.name} did not answer within {_START_SECONDS:.0f} seconds")
             self._settle()
         except BaseException:
             self.stop()
             raise
 
-    def _require_ready(self, child: Child) -> None:
-        wait(lambda: self._answers() or not child.is_alive(), _START_SECONDS)
-        if not child.is_alive():
-            raise self._failure(f"The {self.name} ended during its start, with exit code {child.exit_code}")
-        if not self._answers():
-            raise self._failure(f"The {self.name} did not answer within {_START_SECONDS:.0f} seconds")
-
     def _failure(self, message: str) -> LakehouseError:
-        cause = self._last_error()
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        cause = next((line.strip() for line in reversed(lines) if "ERROR" in line or "Exception" in line), "")
         action = f"Its log says: {cause[:300]}" if cause else "Its log contains no error."
         return self.error(message, where=str(self.log), action=action)
 
@@ -218,10 +212,10 @@ def is_free(port: int) -> bool:
     return True
 
 
-def accepts_connection(host: str, port: int, limit: float = 3.0) -> bool:
-    """Whether any server accepts a connection there within ``limit`` seconds."""
+def accepts_connection(host: str, port: int) -> bool:
+    """Whether any server accepts a connection there within three seconds."""
     try:
-        socket.create_connection((host, port), timeout=limit).close()
+        socket.create_connection((host, port), timeout=3.0).close()
     except OSError:
         return False
     return True

@@ -101,23 +101,15 @@ class Jar:
         return [self.sha256, status.st_size, status.st_mtime_ns]
 
 
-@dataclass(frozen=True)
-class JarState:
-    """A jar and the state of its file in the cache."""
-
-    jar: Jar
-    state: State
-
-
 def required_jars(settings: Settings) -> list[Jar]:
     """Return all jars of the committed list, whether they are in the cache or not."""
     pairs = (line.split() for line in _LIST.read_text().splitlines())
     return [Jar(name.split("/")[0], settings.jar_folder / name, sha256) for sha256, name in pairs]
 
 
-def jar_states(settings: Settings) -> list[JarState]:
+def jar_states(settings: Settings) -> list[tuple[Jar, State]]:
     """Read every required jar and return its state in the cache. Nothing is fetched or written."""
-    return [JarState(jar, jar.state) for jar in required_jars(settings)]
+    return [(jar, jar.state) for jar in required_jars(settings)]
 
 
 def ensure_jars(settings: Settings, group: Group) -> list[Path]:
@@ -129,7 +121,8 @@ def ensure_jars(settings: Settings, group: Group) -> list[Path]:
     Raises ``SetupError`` if a jar is damaged, or is missing and cannot be fetched.
     """
     jars = [jar for jar in required_jars(settings) if jar.group == group]
-    if not _are_checked(settings, jars):
+    stamps = _read_stamps(settings)
+    if not all(_is_same(stamps.get(str(jar.path)), jar.stamp) for jar in jars):
         if _is_read_only(settings.jar_folder) and all(jar.path.is_file() for jar in jars):
             _require_sound(jars)
         else:
@@ -188,11 +181,6 @@ def _cache_lock(settings: Settings) -> Iterator[None]:
             where=str(settings.jar_folder),
             action="Free some space or allow writing there, or set LAKEHOUSE_JARS to another folder.",
         ) from None
-
-
-def _are_checked(settings: Settings, jars: Sequence[Jar]) -> bool:
-    stamps = _read_stamps(settings)
-    return all(_is_same(stamps.get(str(jar.path)), jar.stamp) for jar in jars)
 
 
 def _is_same(stored_stamp: object, stamp: list[str | int]) -> bool:

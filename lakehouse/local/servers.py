@@ -96,11 +96,6 @@ class Kafka:
         class_path = ":".join(str(jar) for jar in ensure_jars(self._settings, "broker"))
         return [str(find_java().path), *flags, logging, "-cp", class_path]
 
-    def last_error(self) -> str:
-        """The last line of the log that contains an error; empty if there is none."""
-        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return next((line.strip() for line in reversed(lines) if "ERROR" in line or "Exception" in line), "")
-
 
 def _escape_property(text: str) -> str:
     """Escape a value of a Java properties file: non-ASCII characters become UTF-16 code units."""
@@ -145,9 +140,6 @@ class EmbeddedBroker(Embedded):
     def _answers(self) -> bool:
         ports = remembered_ports(self._folder)
         return ports is not None and broker_answers(ports.broker)
-
-    def _last_error(self) -> str:
-        return self._kafka.last_error()
 
     def _choose_ports(self) -> Ports:
         ports = remembered_ports(self._folder)
@@ -237,10 +229,6 @@ class EmbeddedRegistry(Embedded):
             request = Request(f"{self.address}/config", data=body, headers=headers, method="PUT")  # noqa: S310 - our own
             with urlopen(request, timeout=_REQUEST_SECONDS * 5):  # noqa: S310
                 marker.touch()
-
-    def _last_error(self) -> str:
-        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return next((line.strip() for line in reversed(lines) if "ERROR" in line or "Exception" in line), "")
 
 
 def _unpacked(settings: Settings) -> Path:

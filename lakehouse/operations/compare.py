@@ -60,10 +60,6 @@ class Progress(NamedTuple):
 Report = Callable[[Progress], None]
 
 
-def report_nothing(_: Progress) -> None:
-    """Ignore how far a comparison is."""
-
-
 class Pass(NamedTuple):
     """One pass over both tables, and what it calls with its progress."""
 
@@ -198,7 +194,6 @@ class TablePair:
             yield from zip(*texts, strict=True)
 
     def _stored_names(self) -> list[str]:
-        """Return the names of the columns of the newest version."""
         return [field.name for field in self._open().schema().fields]
 
     def _open(self) -> DeltaTable:
@@ -258,7 +253,7 @@ class Comparison:
 
 
 def compare(
-    settings: Settings, table: StreamTable, source: Source, wait: float, report: Report = report_nothing
+    settings: Settings, table: StreamTable, source: Source, wait: float, report: Report = lambda _: None
 ) -> Comparison:
     """Compare a table with its database; a difference counts if the row of the table stays wrong for ``wait`` seconds.
 
@@ -346,6 +341,3 @@ class _Looks:
     def _look(self, current_pass: Pass) -> Differences:
         expected_rows = sum(self.hashes.database.counts[bucket] for bucket in self.buckets)
         return self.pair.find_differences(self.buckets, expected_rows, current_pass)
-
-
-__all__ = ["Comparison", "Difference", "Source", "compare", "equals_database", "source_name"]

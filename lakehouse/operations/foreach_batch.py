@@ -99,7 +99,12 @@ class _MicroBatchMerger:
         topic_contexts = {part.table.topic: part for part in split_context(context)}
         for topic in parts_by_topic:
             if topic not in topic_contexts:
-                raise _topic_error(self._table, topic)
+                raise TopicError(
+                    f"The query reads topic {topic!r}, which table {self._table.name} does not read",
+                    where=self._table.place_text,
+                    action="Nothing was merged. The table reads"
+                    f" {self._table.topic_text}: subscribe the query to that alone.",
+                )
         for topic, topic_context in topic_contexts.items():
             parts = parts_by_topic.get(topic, [])
             waiting = self._waiting.get(topic, {})
@@ -151,12 +156,4 @@ def _connect_error() -> SetupError:
         " server, in a process without the settings and locks of this one",
         where="Spark Connect",
         action="Start the query in a classic session, or use lakehouse follow, which merges over Spark Connect.",
-    )
-
-
-def _topic_error(table: StreamTable, topic: str) -> TopicError:
-    return TopicError(
-        f"The query reads topic {topic!r}, which table {table.name} does not read",
-        where=table.place_text,
-        action=f"Nothing was merged. The table reads {table.topic_text}: subscribe the query to that alone.",
     )

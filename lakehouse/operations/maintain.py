@@ -54,9 +54,7 @@ class Maintained:
 
 
 def maintain_all(
-    contexts: Iterable[TableContext],
-    on_table: Callable[[Maintained], None] = lambda _: None,
-    exports: Sequence[Export] = (),
+    contexts: Iterable[TableContext], on_table: Callable[[Maintained], None], exports: Sequence[Export] = ()
 ) -> None:
     """Maintain the tables of several declarations with ``maintain``. If one fails, continue, and raise at the end."""
     failures = _Failures()

@@ -167,7 +167,8 @@ def type_views(tables: Iterable[StreamTable], views: Sequence[View]) -> tuple[Ty
     Raises ``DeclarationError`` if a query reads an unknown table or column, if DuckDB cannot understand it, if two of
     its columns have one name, or if Delta has no type for a column of a materialized view.
     """
-    types = {layout.name: {column.name: column.type for column in layout.columns} for layout in _layouts(tables)}
+    layouts = (layout for table in tables for layout in layouts_of(_NO_SETTINGS, table))
+    types = {layout.name: {column.name: column.type for column in layout.columns} for layout in layouts}
     sorted_views = sort_views(views, types)
     columns: dict[str, dict[str, str]] = {}
     with duckdb.connect(":memory:", config={"enable_external_access": "false"}) as connection:
@@ -178,11 +179,6 @@ def type_views(tables: Iterable[StreamTable], views: Sequence[View]) -> tuple[Ty
         for view in sorted_views:
             columns[view.name] = _read_columns(connection, view, columns)
     return tuple(TypedView(view, columns[view.name], column_origins(view.sql, columns)) for view in sorted_views)
-
-
-def _layouts(tables: Iterable[StreamTable]) -> Iterator[Layout]:
-    for table in tables:
-        yield from layouts_of(_NO_SETTINGS, table)
 
 
 def _duckdb_type(type_: str) -> str:

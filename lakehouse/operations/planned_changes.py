@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from lakehouse.declaration import Files, Generated, Rollup, StreamTable, TableRows, TopicPattern
+from lakehouse.declaration import Files, Generated, StreamTable, TableRows, TopicPattern
 from lakehouse.declaration.snapshot import differences
 from lakehouse.derived.feed import changes_layout
 from lakehouse.derived.refresh import is_as_declared, rollup_layout
@@ -106,9 +106,11 @@ def plan_changes(settings: Settings, table: StreamTable) -> list[Change]:
         changes += table_changes
         is_refused = any(change.kind == "refuse" for change in table_changes)
         rollup = next((rollup for rollup in table.rollups if rollup.name == layout.name), None)
-        if rollup and not is_refused and _has_other_declaration(layout, rollup):
-            detail = "the declaration of the rollup changed: all groups are recomputed"
-            changes.append(Change(layout.name, "recompute", detail + _former_measures(layout)))
+        if rollup and not is_refused:
+            ledger = read_ledger(layout.uri, layout.name)
+            if ledger.newest and not is_as_declared(ledger, rollup):
+                detail = "the declaration of the rollup changed: all groups are recomputed"
+                changes.append(Change(layout.name, "recompute", detail + _former_measures(layout)))
     return changes
 
 
@@ -162,11 +164,6 @@ def _left_topics(table: StreamTable, read_topics: list[str]) -> Iterator[Change]
     for name in sorted({*read_topics} - {*kept_topics}):
         detail = f"topic {name} is not read any more; its rows and its progress stay"
         yield Change(table.name, "declare", detail)
-
-
-def _has_other_declaration(layout: Layout, rollup: Rollup) -> bool:
-    ledger = read_ledger(layout.uri, layout.name)
-    return ledger.newest is not None and not is_as_declared(ledger, rollup)
 
 
 def _former_measures(layout: Layout) -> str:

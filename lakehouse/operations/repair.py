@@ -70,9 +70,7 @@ def record(context: TableContext, proposal: Proposal) -> Entry:
     return retry_on_conflict(lambda: context.merged.commit_nothing(proposal.commit))
 
 
-def propose_gap(
-    settings: Settings, table: StreamTable, run: str = "cli", *, only_deletes: bool = False
-) -> Proposal | None:
+def propose_gap(settings: Settings, table: StreamTable, *, only_deletes: bool = False) -> Proposal | None:
     """Propose to continue after lost records, without a JVM; ``None`` if no records are lost.
 
     Raises ``DataLossError`` if the gap cannot be accepted, because the rows after it would be ordered wrongly, and for
@@ -88,12 +86,10 @@ def propose_gap(
         return None
     if not can_be_accepted(plan.gap, table) or (only_deletes and not plan.gap.hides_deletes):
         raise data_loss_error(plan.gap, table)
-    return Proposal(plan.gap.facts, gap_commit(ledger, plan, run))
+    return Proposal(plan.gap.facts, gap_commit(ledger, plan, "cli"))
 
 
-def propose_acceptance(
-    settings: Settings, table: StreamTable, versions: Sequence[int], reason: str, run: str = "cli"
-) -> Proposal:
+def propose_acceptance(settings: Settings, table: StreamTable, versions: Sequence[int], reason: str) -> Proposal:
     """Propose to accept the differences at these versions, for a reason given as text, without a JVM.
 
     The ``facts`` are the differences, oldest first. Raises ``LakehouseError`` if a version has no open difference, and
@@ -115,7 +111,7 @@ def propose_acceptance(
         "accepted": tuple(sorted(set(versions))),
         "reason": reason,
     }
-    return Proposal(tuple(facts), ledger.next_commit("acceptance", run).with_fields(**fields))
+    return Proposal(tuple(facts), ledger.next_commit("acceptance", "cli").with_fields(**fields))
 
 
 @spark_failures()

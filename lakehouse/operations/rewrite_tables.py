@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from lakehouse.declaration import Day, Month, StreamTable, Year
+from lakehouse.declaration import Day, Month, Year
 from lakehouse.errors import TableError
 from lakehouse.ledger.commit_infos import committed_at, progress_by_stream
 from lakehouse.ledger.consumption import Consumption
@@ -45,7 +45,9 @@ def rewrite_tables(context: TableContext) -> list[RewrittenTable]:
     """
     settings, table = context.settings, context.table
     context.ledger()  # refuses a table whose history does not record its progress
-    scope = _rewrite_scope(table)
+    times = [column for column in table.columns if column.type in Month.types]
+    periods = [unit(column.name) for column in times for unit in (Day, Month, Year) if column.type in unit.types]
+    scope = RewriteScope(table.partition_by, periods)
     layouts = [layout for layout in layouts_of(settings, table) if layout.name != table.rejected_name]
     diffs = [(layout, diff) for layout in layouts if (diff := read_schema_diff(layout, scope)) and diff.needs_rewrite]
     if any(layout.name == table.name for layout, _ in diffs):
@@ -62,12 +64,6 @@ def _rewrite(context: TableContext, layout: Layout, diff: SchemaDiff, scope: Rew
     stored_table = context.merged if is_merged else StoredTable(context.spark, layout)
     ledger = retry_on_conflict(lambda: stored_table.ensured_ledger(before_rewrite, scope))
     return RewrittenTable(layout.name, ledger.version, ", ".join(_describe(layout, diff)))
-
-
-def _rewrite_scope(table: StreamTable) -> RewriteScope:
-    times = [column for column in table.columns if column.type in Month.types]
-    periods = [unit(column.name) for column in times for unit in (Day, Month, Year) if column.type in unit.types]
-    return RewriteScope(table.partition_by, periods)
 
 
 def _require_feed_up_to_date(context: TableContext) -> None:

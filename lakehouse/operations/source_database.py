@@ -52,30 +52,14 @@ class DatabaseColumn(NamedTuple):
 def canonical_sql(column: DatabaseColumn, type_: str) -> str | None:
     """Return the SQL of the text of a column that is read as ``type_``; ``None`` if it cannot be compared."""
     declared_type = type_.partition("(")[0]
-    make_sql = _SQL.get((declared_type, column.type))
-    if make_sql is None and declared_type == "STRING" and column.type.endswith("range"):
-        make_sql = _plain_sql
-    return make_sql(column, type_) if make_sql else None
-
-
-def _plain_sql(column: DatabaseColumn, _: str) -> str:
-    return f"{column.name}::text"
-
-
-def _bytes_sql(column: DatabaseColumn, _: str) -> str:
-    return f"translate(encode({column.name}, 'base64'), E'\\n', '')"
-
-
-def _hex_sql(column: DatabaseColumn, _: str) -> str:
-    return f"encode({column.name}, 'hex')"
+    sql = _SQL.get((declared_type, column.type))
+    if sql is None and declared_type == "STRING" and column.type.endswith("range"):
+        sql = _PLAIN
+    return sql(column, type_) if callable(sql) else sql and sql.format(column.name)
 
 
 def _padded_sql(column: DatabaseColumn, _: str) -> str:
     return f"rpad({column.name}::text, {column.length})" if column.length else f"{column.name}::text"
-
-
-def _address_sql(column: DatabaseColumn, _: str) -> str:
-    return f"abbrev({column.name})"
 
 
 def _decimal_sql(column: DatabaseColumn, type_: str) -> str:
@@ -101,41 +85,31 @@ def _interval_sql(column: DatabaseColumn, _: str) -> str:
     return f"round({minutes} * 60000000 + extract(microsecond FROM {column.name})::numeric)::bigint::text"
 
 
-def _microseconds_sql(column: DatabaseColumn, _: str) -> str:
-    microseconds = f"(extract(epoch FROM {column.name})::numeric * 1000000)::bigint::text"
-    return f"CASE WHEN isfinite({column.name}) THEN {microseconds} ELSE {column.name}::text END"
-
-
-def _days_sql(column: DatabaseColumn, _: str) -> str:
-    days = f"({column.name} - date '1970-01-01')::text"
-    return f"CASE WHEN isfinite({column.name}) THEN {days} ELSE {column.name}::text END"
-
-
-def _array_sql(column: DatabaseColumn, _: str) -> str:
-    return f"array_to_json({column.name})::text"
-
-
 MakeSql = Callable[[DatabaseColumn, str], str]
+_PLAIN, _ARRAY = "{0}::text", "array_to_json({0})::text"
+_MICROSECONDS = (
+    "CASE WHEN isfinite({0}) THEN (extract(epoch FROM {0})::numeric * 1000000)::bigint::text ELSE {0}::text END"
+)
 _TEXT_TYPES = ("text", "varchar", "uuid", "json", "jsonb", "xml", "cidr", "macaddr", "numeric", "citext", "enum")
 _WHOLE_TYPES = ("int2", "int4", "int8")
-_SQL: dict[tuple[str, str], MakeSql] = {
-    **{("STRING", type_): _plain_sql for type_ in _TEXT_TYPES},
-    **{(whole_type, type_): _plain_sql for whole_type in ("INT", "BIGINT") for type_ in _WHOLE_TYPES},
+_SQL: dict[tuple[str, str], MakeSql | str] = {  # a text has the column in place of {0}
+    **{("STRING", type_): _PLAIN for type_ in _TEXT_TYPES},
+    **{(whole_type, type_): _PLAIN for whole_type in ("INT", "BIGINT") for type_ in _WHOLE_TYPES},
     **{("DECIMAL", type_): _decimal_sql for type_ in ("numeric", *_WHOLE_TYPES)},
     **{("DOUBLE", type_): _double_sql for type_ in ("float4", "float8")},
-    **{("TIMESTAMP", type_): _microseconds_sql for type_ in ("timestamp", "timestamptz")},
-    **{("ARRAY<STRING>", type_): _array_sql for type_ in ("_text", "_varchar")},
-    **{("ARRAY<INT>", type_): _array_sql for type_ in ("_int2", "_int4")},
-    ("STRING", "bytea"): _bytes_sql,
-    ("BINARY", "bytea"): _hex_sql,
+    **{("TIMESTAMP", type_): _MICROSECONDS for type_ in ("timestamp", "timestamptz")},
+    **{("ARRAY<STRING>", type_): _ARRAY for type_ in ("_text", "_varchar")},
+    **{("ARRAY<INT>", type_): _ARRAY for type_ in ("_int2", "_int4")},
+    ("STRING", "bytea"): "translate(encode({0}, 'base64'), E'\\n', '')",
+    ("BINARY", "bytea"): "encode({0}, 'hex')",
     ("STRING", "bpchar"): _padded_sql,
-    ("STRING", "inet"): _address_sql,
-    ("BOOLEAN", "bool"): _plain_sql,
+    ("STRING", "inet"): "abbrev({0})",
+    ("BOOLEAN", "bool"): _PLAIN,
     ("BIGINT", "time"): _time_sql,
     ("BIGINT", "interval"): _interval_sql,
-    ("DATE", "date"): _days_sql,
-    ("ARRAY<BIGINT>", "_int8"): _array_sql,
-    ("ARRAY<BOOLEAN>", "_bool"): _array_sql,
+    ("DATE", "date"): "CASE WHEN isfinite({0}) THEN ({0} - date '1970-01-01')::text ELSE {0}::text END",
+    ("ARRAY<BIGINT>", "_int8"): _ARRAY,
+    ("ARRAY<BOOLEAN>", "_bool"): _ARRAY,
 }
 
 

@@ -114,7 +114,9 @@ def status(settings: Settings, table: StreamTable, exports: Sequence[Export] = (
         topic_ledger = merged_ledger(settings, part)
         state = None
         try:
-            state = None if is_silent else _read_state(settings, part, topic_ledger)
+            if not is_silent:
+                state = source_of(settings, part).preview_state(topic_ledger, _LOOK_LIMIT)
+                state = with_start(settings, part, topic_ledger, state, _LOOK_LIMIT)
         except LakehouseError as error:
             problem = problem or str(error)
             is_silent = not isinstance(error, TopicError)  # another topic may exist
@@ -148,11 +150,6 @@ def _find_parts(settings: Settings, table: StreamTable) -> tuple[str | None, Seq
         return servers, split_by_topic(settings, table, _LOOK_LIMIT), None
     except LakehouseError as error:
         return servers, known_topics(settings, table), str(error)
-
-
-def _read_state(settings: Settings, table: StreamTable, ledger: Ledger) -> SourceState:
-    state = source_of(settings, table).preview_state(ledger, _LOOK_LIMIT)
-    return with_start(settings, table, ledger, state, _LOOK_LIMIT)
 
 
 def _loss(table: StreamTable, state: SourceState, ledger: Ledger) -> str | None:
@@ -274,12 +271,8 @@ def list_redeclarations(settings: Settings, table: StreamTable) -> list[Redeclar
 
 def _changes(history: Sequence[Info]) -> Iterator[Redeclaration]:
     for info, previous_declaration, current_declaration in _declarations(history):
-        changes = (
-            tuple(text for _, text in differences(previous_declaration, current_declaration))
-            if previous_declaration
-            else ()
-        )
-        if changes:
+        pairs = differences(previous_declaration, current_declaration) if previous_declaration else ()
+        if changes := tuple(text for _, text in pairs):
             yield Redeclaration(int(info["version"]), committed_at(info), changes)
 
 

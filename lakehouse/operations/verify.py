@@ -1,6 +1,6 @@
 """Checks of the data itself: keys, rows, rollups, the share of rejected records, the source of timestamps."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from py4j.protocol import Py4JJavaError
@@ -49,6 +49,7 @@ _CONDITION_ERRORS = (
 )
 _RECENT = timedelta(hours=24)  # the window for the share of rejected records
 _COMMITS = 100  # the newest commits, which are read in any case
+_SHARE = 0.01  # of the records read in this window may be rejected
 _MAX_SHOWN = 5  # maximum number of rows that a failed check lists
 ROWS_IN_SNAPSHOT, VALUES_SENT = "rows_in_snapshot", "values_sent"
 
@@ -79,7 +80,6 @@ def verify_keys(context: TableContext) -> Finding:
 
 
 def _identity_text(table: StreamTable) -> list[Column]:
-    """The columns that identify a row, as text."""
     return [F.expr(part).cast("string") for part in identity(table)]
 
 
@@ -163,7 +163,6 @@ def _differences(upstream: Upstream, rollup: Rollup, rows: DataFrame) -> list[st
 
 
 def _describe_groups(groups: DataFrame, rollup: Rollup) -> list[str]:
-    """Describe the first groups that differ."""
     rows = groups.select(*(F.col(c).cast("string") for c in rollup.by)).limit(_MAX_SHOWN).collect()
     return [f"Group {', '.join(str(value) for value in row)} differs." for row in rows]
 
@@ -176,8 +175,8 @@ def _repair_advice(table: StreamTable, rollup: Layout) -> str:
     )
 
 
-def rejected_share(ledger: Ledger, now: datetime | None = None, limit: float = 0.01) -> Finding:
-    """Check that at most ``limit`` of the records read in the last 24 hours are rejected, in at most 100 commits.
+def rejected_share(ledger: Ledger, now: datetime | None = None) -> Finding:
+    """Check that at most 1% of the records read in the last 24 hours are rejected, in at most 100 commits.
 
     Filtered records do not count. Earlier rejections do not count; ``lakehouse rejected`` lists those that are
     unresolved. If no batch was merged in this window, the check passes.
@@ -191,12 +190,12 @@ def rejected_share(ledger: Ledger, now: datetime | None = None, limit: float = 0
     read = sum(entry.commit.judged for entry in recent_batches) - counts["filtered"]
     share = counts["rejected"] / read if read else 0.0
     since = f"since {recent_batches[-1].committed_at:%Y-%m-%d %H:%M} UTC"
-    statement = f"at most {limit:.0%} of the records read {since} are rejected (last 24 hours, at most 100 commits)"
+    statement = f"at most {_SHARE:.0%} of the records read {since} are rejected (last 24 hours, at most 100 commits)"
     problem = (
         f"{counts['rejected']} of {read} records were rejected ({share:.2%})."
         " To see their reasons, run: lakehouse rejected"
     )
-    return finding("rejected_share", [problem] if share > limit else [], statement)
+    return finding("rejected_share", [problem] if share > _SHARE else [], statement)
 
 
 def versions_decide(ledger: Ledger, now: datetime | None = None) -> Finding:
@@ -271,15 +270,9 @@ def verify_values(context: TableContext) -> Finding:
     NULL from before the column was kept counts as not sent.
     """
     kept_columns = {field.name for field in fields_of(context.merged.rows().schema[KEPT].dataType)}
-    conditions = _unsent(name for name in context.table.keep if name in kept_columns)
-    problems = [problem for condition in conditions for problem in find_rows(context, *condition)]
+    problems = list[str]()
+    for name in (name for name in context.table.keep if name in kept_columns):
+        condition = f"`{name}` IS NULL AND {KEPT}.`{name}`.position IS NULL"
+        problems += find_rows(context, condition, f" has no value of {name}, because none was sent")
     advice = "Let Debezium take an incremental snapshot of these rows: its records have all values."
     return finding(VALUES_SENT, problems, "the value of each kept column was sent", advice)
-
-
-def _unsent(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for name in names:
-        yield (
-            f"`{name}` IS NULL AND {KEPT}.`{name}`.position IS NULL",
-            f" has no value of {name}, because none was sent",
-        )

@@ -31,10 +31,12 @@ _MISSING_FILE = re.compile(r"No such file|\b404\b|[Nn]ot [Ff]ound")
 def connect(settings: Settings) -> duckdb.DuckDBPyConnection:
     """Open a connection that reads Delta tables, downloads no extension and has its times in UTC.
 
-    What does not fit into memory goes into a folder of its own, which DuckDB creates then, and removes at the end. If a
-    signal ends the process, the folders of its connections are removed too.
+    What does not fit into memory goes into a folder of its own, which DuckDB creates then, and removes at the end: in
+    the home, or in the folder of the system for such files if there is no home, or it may only be read. If a signal
+    ends the process, the folders of its connections are removed too.
     """
-    root = _spill_root(settings)
+    home = settings.home_folder
+    root = home if home.is_dir() and os.access(home, os.W_OK) else Path(tempfile.gettempdir())
     _SPILL_ROOTS.add(root)
     spill = root / f"{SPILL}{uuid4().hex}-{os.getpid()}"
     connection = duckdb.connect(":memory:", config={**_OFFLINE, "temp_directory": str(spill)})
@@ -43,12 +45,6 @@ def connect(settings: Settings) -> duckdb.DuckDBPyConnection:
     # after two seconds, DuckDB would print its progress among the rows (seen)
     run_statement(connection, "SET enable_progress_bar = false")
     return connection
-
-
-def _spill_root(settings: Settings) -> Path:
-    """Return the home, or the folder of the system for such files if it does not exist or may only be read."""
-    home = settings.home_folder
-    return home if home.is_dir() and os.access(home, os.W_OK) else Path(tempfile.gettempdir())
 
 
 @atexit.register

@@ -147,14 +147,10 @@ def open_versions(settings: Settings, versions: Mapping[str, int]) -> Iterator[d
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a query: the names of its columns, and its rows; times are in UTC.
-
-    ``has_more`` means that a limit cut off further rows.
-    """
+    """The result of a query: the names of its columns, and its rows; times are in UTC."""
 
     columns: list[str]
     rows: list[tuple[Any, ...]]
-    has_more: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,19 +179,15 @@ class RunningQuery:
         return reader.schema, iter(lambda: interruptible(self.connection, lambda: _next_batch(reader)), None)
 
 
-def query(
-    settings: Settings, sql: str, names: Iterable[str] = (), limit: int | None = None, views: Sequence[View] = ()
-) -> Result:
+def query(settings: Settings, sql: str, names: Iterable[str] = (), views: Sequence[View] = ()) -> Result:
     """Run one reading statement over the tables; each table is a view of its newest version, under its name.
 
     ``names`` are the tables to look for at a URI, which cannot be listed. ``views`` are the declared views, each
-    after those that it reads; a materialized view is a table. Reads at most ``limit`` rows of the result.
-    Changes nothing. Raises ``QueryError`` for any other statement, for invalid SQL, and for a table that does not exist
-    or cannot be read.
+    after those that it reads; a materialized view is a table. Changes nothing. Raises ``QueryError`` for any other
+    statement, for invalid SQL, and for a table that does not exist or cannot be read.
     """
     with open_query(settings, sql, names, views=views) as running_query:
-        rows = running_query.fetch(None if limit is None else limit + 1)
-        return Result(running_query.columns, rows[:limit], has_more=limit is not None and len(rows) > limit)
+        return Result(running_query.columns, running_query.fetch())
 
 
 @contextmanager

@@ -144,7 +144,8 @@ class Database:
     ) -> "Database":
         """Open a DuckDB that reads Delta tables, and later others: ``count``, by default one per core."""
         database = cls(settings, seconds, page_bytes, LifoQueue())
-        for _ in range((count or _count_cores()) - 1):
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        for _ in range((count or cores) - 1):
             database.connections.put(None)
         database.connections.put(database._connect())
         return database
@@ -250,10 +251,6 @@ def _execute(
             return read(cursor.execute(statement.sql, list(statement.values)))
         finally:
             cursor.execute("SET disabled_optimizers = ''")
-
-
-def _count_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _rows_of(cursor: duckdb.DuckDBPyConnection) -> Iterator[Row]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import date, datetime
 from decimal import Decimal, localcontext
+from functools import partial
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Annotated, Any, Literal
@@ -162,10 +163,7 @@ def read_condition(snapshot: Snapshot, parameters: Iterable[tuple[str, str]], op
     for name, texts in texts_by_name.items():
         column, _, bound = ("", "", "") if name in snapshot.columns else name.rpartition(".")
         operator = _OPERATORS.get(bound, "=")
-        if bound == "is" or operator != "=":
-            name_of_column = snapshot.column(column, name)
-        else:
-            name_of_column = snapshot.column(name, name)
+        name_of_column = snapshot.column(column if bound == "is" or operator != "=" else name, name)
         type_ = snapshot.columns[name_of_column]
         if operator != "=" and type_ not in TIMES and not is_numeric(type_):
             raise wrong_parameter(name, f"Column {name_of_column} has neither times nor numbers", "Remove the bound.")
@@ -202,21 +200,22 @@ def choose_grouping(snapshot: Snapshot, columns: Sequence[str], period: str | No
     times = [name for name, type_ in snapshot.columns.items() if type_ in TIMES]
     if time is None and period is not None and len(times) == 1:
         time = times[0]
+    action = f"Columns with times: {', '.join(times) or 'none'}."
     if (period is None) != (time is None):
         missing_option = "time" if time is None else "period"
-        action = f"Columns with times: {', '.join(times) or 'none'}."
         raise wrong_parameter(missing_option, f"The period of groups needs {missing_option} too", action)
     if time is not None and snapshot.column(time, "time") not in times:
-        action = f"Columns with times: {', '.join(times) or 'none'}."
-        raise wrong_parameter(
-            "time", f"Column {time} has the type {snapshot.columns[time]}, which is not a time", action
-        )
+        problem = f"Column {time} has the type {snapshot.columns[time]}, which is not a time"
+        raise wrong_parameter("time", problem, action)
     return Grouping(names, period, time)
 
 
 def _parse(name: str, text: str, type_: str) -> Any:
     """Return the value of a text, for a column of this type."""
-    parse = _parser_of(type_)
+    decimal_match = DECIMAL.fullmatch(type_)
+    parse = _PARSERS.get(type_)
+    if decimal_match:
+        parse = partial(_decimal, precision=int(decimal_match[1]), scale=int(decimal_match[2]))
     if parse is None:
         raise wrong_parameter(name, f"Columns of type {type_} have no filter", "Remove the parameter.")
     try:
@@ -225,15 +224,6 @@ def _parse(name: str, text: str, type_: str) -> Any:
         hint = f": {error}" if type_ in TIMES and isinstance(error, ValueError) else ""
         action = f"Write {_EXAMPLES.get(type_, 'a number that the column can have')}."
         raise wrong_parameter(name, f"{text!r} is not a value of type {type_}{hint}", action) from None
-
-
-def _parser_of(type_: str) -> Callable[[str], Any] | None:
-    decimal_match = DECIMAL.fullmatch(type_)
-    if decimal_match:
-        return lambda text: _decimal(text, int(decimal_match[1]), int(decimal_match[2]))
-    if type_ in INTEGERS:
-        return _whole_number
-    return _PARSERS.get(type_)
 
 
 def _whole_number(text: str) -> int:
@@ -263,6 +253,7 @@ def _time_without_zone(text: str) -> datetime:
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(FLOATS, float),
+    **dict.fromkeys(INTEGERS, _whole_number),
     "BOOLEAN": lambda text: _BOOLEANS[text],
     "VARCHAR": str,
     "TIMESTAMP WITH TIME ZONE": parse_time,

@@ -70,7 +70,6 @@ def show_health(request: Request) -> Response:
 
 
 async def _explain(_: Request, error: Exception) -> Response:
-    """Return the problem for any error."""
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         name, message = str(first["loc"][-1]), str(first["msg"]).replace("Input should", "it should")

@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 from uuid import UUID
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
@@ -235,12 +235,8 @@ def _require_url(url: str) -> str:
 def _require_database_url(url: SecretStr) -> SecretStr:
     """Refuse a URL that names no database of PostgreSQL, with a message that quotes nothing of it."""
     require_clear_database_url(url.get_secret_value())
-    try:
-        address = urlsplit(url.get_secret_value())
-        is_usable = address.scheme in ("postgresql", "postgres") and bool(address.hostname) and address.port != 0
-    except ValueError:  # its text would reveal the secret
-        is_usable = False
-    if not is_usable or not address.path.strip("/"):
+    address = _parse_address(url, "postgresql", "postgres")
+    if address is None or not address.path.strip("/"):
         raise ValueError("it must be a URL such as postgresql://USER:PASSWORD@HOST:PORT/DATABASE")
     return url
 
@@ -248,14 +244,17 @@ def _require_database_url(url: SecretStr) -> SecretStr:
 def _require_secret_url(url: SecretStr) -> SecretStr:
     """Refuse a URL that no client can send a request to, with a message that quotes nothing of it."""
     text = url.get_secret_value()
-    try:
-        address = urlsplit(text)
-        is_usable = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
-    except ValueError:  # its text would reveal the secret
-        is_usable = False
-    if not is_usable or _CONTROL.search(text) or " " in text:
+    if _parse_address(url, "http", "https") is None or _CONTROL.search(text) or " " in text:
         raise ValueError("it must be a URL that starts with http:// or https://")
     return url
+
+
+def _parse_address(url: SecretStr, *schemes: str) -> SplitResult | None:
+    """The parts of a secret URL; ``None`` if it has another scheme, no host or no possible port."""
+    with suppress(ValueError):  # its text would reveal the secret
+        address = urlsplit(url.get_secret_value())
+        return address if address.scheme in schemes and address.hostname and address.port != 0 else None
+    return None
 
 
 def _require_file(value: Any) -> Any:

@@ -211,11 +211,9 @@ def require_free_conf(name: str) -> None:
         raise ValueError(f"{name} cannot be set here: use {_REPLACEMENTS[name]}")
     if name.startswith(_CONNECTION_PREFIXES):
         raise ValueError(f"{name} is fixed, since the connection to a session depends on it; remove it")
-    for settings, reason in _REASONS:
+    for settings, reason in (*_REASONS, (DELTA, "the tables are Delta tables")):
         if name in settings:
             raise ValueError(f"{name} is fixed, since {reason}; remove it")
-    if name in DELTA:
-        raise ValueError(f"{name} is fixed, since the tables are Delta tables; remove it")
     if affects_rows(name):
         raise ValueError(f"{name} is fixed, since rows may depend on it; remove it")
 
@@ -226,17 +224,12 @@ def redaction_pattern(conf: Mapping[str, str]) -> str:
     Spark passes values on under shorter names, for example ``spark.hadoop.a.b`` to Hadoop as ``a.b``. So the pattern
     covers each suffix of a name, and Java properties. The user's own pattern comes last: it cannot disable the others.
     """
-    shown_names = {suffix for name in conf for suffix in _name_suffixes(name)}
+    name_parts = [name.split(".") for name in conf]
+    shown_names = {".".join(parts[first:]) for parts in name_parts for first in range(1, len(parts))}
     java_options = [value for name, value in conf.items() if name.endswith("JavaOptions")]
     shown_names.update(name for text in java_options for name in _JAVA_PROPERTY.findall(re.sub(r"[\"'\\]", "", text)))
     exact_patterns = [f"^{re.escape(name)}$" for name in sorted(shown_names)]
     return join_patterns(_SPARK_SECRETS, *map(re.escape, conf), *exact_patterns, conf.get(REDACTION))
-
-
-def _name_suffixes(name: str) -> list[str]:
-    """The suffixes of a dotted name: ``b.c`` and ``c`` for ``a.b.c``."""
-    parts = name.split(".")
-    return [".".join(parts[first:]) for first in range(1, len(parts))]
 
 
 def text_redaction_pattern(pattern: str | None) -> str:

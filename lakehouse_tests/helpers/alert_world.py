@@ -3,7 +3,6 @@
 from functools import cache
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import dagster as dg
 
@@ -11,7 +10,7 @@ from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.code_locations import repository_of, sensor_context
+from lakehouse_tests.helpers.code_locations import create_run, sensor_context
 
 MERGED = dg.AssetKey("temperatures")
 MERGE_JOB, BUTTON_JOB = "merge_temperatures", "__ASSET_JOB"
@@ -60,24 +59,14 @@ class World:
         self, status: dg.DagsterRunStatus, job: str = MERGE_JOB, *keys: str, location: str | None = None
     ) -> str:
         """Record a run that ended with this status; return its id."""
-        run_id = self.create_run(job, *keys, location=location)
+        run_id = create_run(self.instance, self.defs, job, *keys, location=location).run_id
         event = dg.DagsterEvent(EVENTS[status].value, job, message=f"It ended with {status.value}.")
         self.instance.report_dagster_event(event, run_id)
         return run_id
 
-    def create_run(self, job: str, *keys: str, location: str | None = None) -> str:
-        """Record a run, of a job or of some of its assets, which plans the checks of its steps; return its id.
-
-        Without a code location, it is a run as ``dagster job execute`` records it.
-        """
-        selection = frozenset(map(dg.AssetKey, keys)) or None
-        job_def = self.defs.get_repository_def().get_job(job)
-        job_def = job_def.get_subset(asset_selection=selection) if selection else job_def
-        origin = repository_of(location).get_job_origin(job) if location else None
-        run = self.instance.create_run_for_job(
-            job_def, run_id=str(uuid4()), asset_selection=selection, remote_job_origin=origin
-        )
-        return run.run_id
+    def plan_checks(self) -> str:
+        """Record a run that plans the checks of whole tables; return its id."""
+        return create_run(self.instance, self.defs, "verify_temperatures").run_id
 
     def merge_without_broker(self) -> str:
         """Execute the merge job, which needs a broker before it starts Spark; return the id of the failed run."""

@@ -5,8 +5,6 @@ import json
 from contextlib import redirect_stderr, redirect_stdout
 from typing import Any, NamedTuple
 
-import pytest
-
 from lakehouse.cli import main
 
 COMMANDS = sorted(
@@ -35,27 +33,50 @@ def lakehouse_says(*arguments: str) -> CommandResult:
     return CommandResult(code, out.getvalue(), err.getvalue())
 
 
+def output_of(*arguments: str) -> str:
+    """What a command that succeeds prints on standard output."""
+    result = lakehouse_says(*arguments)
+    assert result.code == main.DONE, result.err
+    return result.out
+
+
 def read_json_output(*arguments: str) -> Any:
-    result = lakehouse_says(*arguments, "--json")
-    assert result.code == 0, result.err
-    return json.loads(result.out)
+    return json.loads(output_of(*arguments, "--json"))
 
 
-def error_line(capsys: pytest.CaptureFixture[str]) -> str:
-    """The text on standard error, which is one line, with nothing on standard output."""
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert len(output.err.splitlines()) == 1, output.err
-    assert "Traceback" not in output.err
-    return output.err
+def notices_of(*arguments: str) -> str:
+    """The words on standard error of a command that succeeds."""
+    result = lakehouse_says(*arguments)
+    assert result.code == main.DONE, result.err
+    return " ".join(result.err.split())
 
 
-def last_line(capsys: pytest.CaptureFixture[str]) -> str:
-    """Return the last line of standard error, after checking that standard output is empty."""
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert "Traceback" not in output.err
-    assert "Unexpected" not in output.err
-    *previous_lines, last = output.err.splitlines()
+def failure_of(*arguments: str, code: int = main.FAILED) -> str:
+    """The words on standard error of a command that ends with this exit code, and prints nothing else."""
+    result = lakehouse_says(*arguments)
+    assert (result.code, result.out) == (code, ""), result
+    return " ".join(result.err.replace("│", " ").split())
+
+
+def misuse_of(*arguments: str) -> str:
+    """The words on standard error of a command that is used in a wrong way."""
+    return failure_of(*arguments, code=main.WRONG_USE)
+
+
+def error_line(*arguments: str, code: int = main.FAILED) -> str:
+    """The only line that a command prints before it ends with this exit code: an error, without a traceback."""
+    result = lakehouse_says(*arguments)
+    assert (result.code, result.out) == (code, ""), result
+    assert len(result.err.splitlines()) == 1, result.err
+    assert "Traceback" not in result.err
+    return result.err
+
+
+def last_line(*arguments: str, code: int = main.FAILED) -> str:
+    """The same for a command that may have started Spark before: the last line, which is an expected error."""
+    result = lakehouse_says(*arguments)
+    assert (result.code, result.out) == (code, ""), result
+    assert "Traceback" not in result.err and "Unexpected" not in result.err
+    *previous_lines, line = result.err.splitlines()
     assert previous_lines in ([], ["Starting Spark ..."])
-    return last
+    return line

@@ -9,6 +9,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.discovery import _declared_in, declared_tables
 from lakehouse.kafka import Record
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.commands import lakehouse_says
 
 SHOP = 'Ann\'s "first"'
 ORDERS: list[dict[str, object]] = [
@@ -16,8 +17,11 @@ ORDERS: list[dict[str, object]] = [
 ]
 
 
-def new_table(*arguments: str) -> int:
-    return main.run(["new-table", *arguments])
+def new_table(*arguments: str, code: int = main.DONE) -> str:
+    """The words that ``new-table`` prints before it ends with this exit code."""
+    result = lakehouse_says("new-table", *arguments)
+    assert result.code == code, result
+    return " ".join(f"{result.out} {result.err}".replace("│", " ").split())
 
 
 def declared_table(name: str) -> StreamTable:
@@ -26,9 +30,13 @@ def declared_table(name: str) -> StreamTable:
 
 
 def new_table_from_topic(
-    monkeypatch: pytest.MonkeyPatch, *values: bytes | None, condition: Sequence[str] = (), key: bytes | None = None
-) -> int:
-    """The exit code of the command for a topic with these values, which are read from no broker."""
+    monkeypatch: pytest.MonkeyPatch,
+    *values: bytes | None,
+    condition: Sequence[str] = (),
+    key: bytes | None = None,
+    code: int = main.DONE,
+) -> str:
+    """The same for a topic with these values, which are read from no broker."""
     records = [Record(0, offset, 0, key, value) for offset, value in enumerate(values)]
     monkeypatch.setattr("lakehouse.kafka.newest_records", lambda *_: records)
-    return new_table("orders", "--from-topic", "orders", *condition)
+    return new_table("orders", "--from-topic", "orders", *condition, code=code)

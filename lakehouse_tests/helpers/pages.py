@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from lakehouse_tests.helpers.places import ROOT
 
 START = ROOT / "docs" / "start"
+HOW_TO = ROOT / "docs" / "how-to"
 _BOX = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 _DIFFERENT_IN_EACH_RUN = {
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC": "TIME",
@@ -57,6 +58,18 @@ def run_examples(page_name: str, examples: Iterable[str], names: dict[str, Any])
             exec(compile(example, page_name, "exec"), names)  # noqa: S102 - the page's own examples
         outputs.append(out.getvalue())
     return outputs
+
+
+def read_page(name: str) -> str:
+    """The text of a page of ``docs/how-to``."""
+    return (HOW_TO / f"{name}.md").read_text(encoding="utf-8")
+
+
+def names_of_examples(text: str, count: int | None = None) -> dict[str, Any]:
+    """What the first Python examples of a text define, or all of them."""
+    names: dict[str, Any] = {"__name__": "page", "__file__": "page.py"}
+    run_examples("page.md", re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:count], names)
+    return names
 
 
 def matches(expected: str, output: str) -> bool:

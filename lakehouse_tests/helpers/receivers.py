@@ -1,4 +1,4 @@
-"""A receiver of alerts on loopback: an HTTP server that keeps what it accepts."""
+"""A receiver of alerts or events on loopback: an HTTP server that keeps what it accepts."""
 
 import json
 import threading

@@ -17,7 +17,7 @@ from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import app_id
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import with_client
-from lakehouse_tests.helpers.code_locations import repository_of, sensor_context
+from lakehouse_tests.helpers.code_locations import check_results, create_run, sensor_context
 from lakehouse_tests.helpers.dagster_runs import Lakehouse
 
 ALARM = dg.AssetCheckKey(dg.AssetKey("temperatures"), "batch_can_be_planned")
@@ -43,14 +43,7 @@ class World(Lakehouse):
         self, status: dg.DagsterRunStatus, job: str = "merge_temperatures", *keys: str, location: str = LOCATION
     ) -> dg.DagsterRun:
         """Record a run in the instance as Dagster does, of a job or of some of its assets."""
-        asset_keys = frozenset(map(dg.AssetKey, keys)) or None
-        job_definition = self.defs.get_repository_def().get_job(job)
-        return self.instance.create_run_for_job(
-            job_definition.get_subset(asset_selection=asset_keys) if asset_keys else job_definition,
-            status=status,
-            asset_selection=asset_keys,
-            remote_job_origin=repository_of(location).get_job_origin(job),
-        )
+        return create_run(self.instance, self.defs, job, *keys, location=location, status=status)
 
     def fails(self, error: type[LakehouseError]) -> str:
         """Require that a tick fails with this error; return its message."""
@@ -59,10 +52,9 @@ class World(Lakehouse):
         return str(raised.value)
 
     @property
-    def evaluations(self) -> list[tuple[bool, str | None]]:
+    def evaluations(self) -> list[tuple[bool, str]]:
         """The evaluations of the check, oldest first: whether it passed, and its description."""
-        records = self.instance.event_log_storage.get_asset_check_execution_history(ALARM, limit=100)
-        return [(check.evaluation.passed, check.evaluation.description) for check in reversed(records)]
+        return check_results(self.instance, ALARM.asset_key, ALARM.name)
 
     def merged(self, positions: Mapping[int, int] | None = None) -> None:
         """Write the log of a table that has merged its topic up to these positions, or all of it, without a JVM."""

@@ -10,6 +10,8 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from lakehouse.settings import Settings
+
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
@@ -36,6 +38,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path / ".lakehouse"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings of a new home; none of them comes from a file."""
+    return Settings(home=tmp_path, sync=False, _env_file=None)
 
 
 @pytest.fixture

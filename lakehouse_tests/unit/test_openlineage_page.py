@@ -1,13 +1,10 @@
 """The page about OpenLineage: its sensor sends datasets, columns and lineage to a local receiver."""
 
-import json
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import dagster as dg
@@ -19,6 +16,7 @@ from lakehouse.defs.steps import materialize_result
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.places import ROOT
+from lakehouse_tests.helpers.receivers import receiving
 
 PAGE = (ROOT / "docs" / "how-to" / "own-assets.md").read_text(encoding="utf-8")
 EXAMPLE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[2]
@@ -30,22 +28,9 @@ Event = dict[str, Any]
 @pytest.fixture
 def received_events(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Event]]:
     """The events that a receiver on this machine got."""
-    events: list[Event] = []
-
-    class Receiver(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            events.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("OPENLINEAGE_URL", f"http://127.0.0.1:{server.server_port}")
-        yield events
-        server.shutdown()
+    with receiving() as receiver:
+        monkeypatch.setenv("OPENLINEAGE_URL", receiver.url.partition("/hooks")[0])
+        yield receiver.bodies
 
 
 @contextmanager

@@ -1,6 +1,7 @@
-"""The page of the public names is complete; its examples run. They and those of the README are typed."""
+"""The public names, and the page about them: it is complete; its examples and those of the README run and are typed."""
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -67,3 +68,30 @@ def test_a_strict_type_checker_finds_nothing_in_the_examples_of_page_and_readme(
     finally:
         sys.setrecursionlimit(recursion_limit)  # the checker raises it
     assert (code, errors) == (0, ""), output
+
+
+@pytest.mark.parametrize("name", lakehouse.__all__)
+def test_every_public_name_exists(name: str) -> None:
+    assert getattr(lakehouse, name).__name__ == name
+
+
+def test_dir_lists_the_public_names() -> None:
+    assert {*lakehouse.__all__} <= {*dir(lakehouse)}
+
+
+def test_an_unknown_name_raises_an_attribute_error() -> None:
+    misspelled = "Colum"
+    with pytest.raises(AttributeError, match=f"module 'lakehouse' has no attribute '{misspelled}'"):
+        _ = getattr(lakehouse, misspelled)
+
+
+def test_importing_the_package_and_declaring_a_table_imports_neither_spark_nor_dagster() -> None:
+    program = """
+import sys
+import lakehouse
+assert not [name for name in sys.modules if name.startswith("lakehouse.")]
+from lakehouse import Column, StreamTable
+StreamTable("orders", "orders", "", [Column("id", "INT", "", required=True)], ["id"])
+assert not {"pyspark", "dagster", "deltalake", "duckdb", "aiokafka", "fastavro"} & {*sys.modules}
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

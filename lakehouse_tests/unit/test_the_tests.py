@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 from lakehouse_tests.full.faults.test_crash import CASES, GAP_POINTS
 from lakehouse_tests.full.integration.test_deaths import STEPS
 from lakehouse_tests.helpers import same_tests
+from lakehouse_tests.helpers.missing_fixtures import pytest_collection_modifyitems
 from lakehouse_tests.helpers.places import ROOT
 
 TESTS = ROOT / "lakehouse_tests"
@@ -76,3 +79,14 @@ def test_the_tests_that_run_again_elsewhere_exist() -> None:
     for name in {*same_tests.CONNECT, *same_tests.ENGINE, *same_tests.PLANS}:
         file, _, test = name.partition("::")
         assert f"def {test or 'test_'}" in (TESTS / file).read_text(encoding="utf-8"), name
+
+
+def test_a_fixture_that_does_not_exist_is_named_with_its_test(request: pytest.FixtureRequest) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(request.node, "fixturenames", ["request", "no_such_fixture"])
+        with pytest.raises(pytest.UsageError, match="named_with_its_test requests the fixture no_such_fixture"):
+            pytest_collection_modifyitems([request.node])
+
+
+def test_existing_fixtures_are_accepted(request: pytest.FixtureRequest, tmp_path: object) -> None:
+    pytest_collection_modifyitems([request.node])

@@ -165,9 +165,6 @@ class SilentServer(embedded.Embedded):
     def _answers(self) -> bool:
         return False
 
-    def _last_error(self) -> str:
-        return ""
-
     def _settle(self) -> None:
         pytest.fail("the server answered")
 

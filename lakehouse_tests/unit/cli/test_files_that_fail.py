@@ -2,12 +2,12 @@
 
 from contextlib import nullcontext
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from lakehouse.kafka.raw_records import RawRecord
 from lakehouse_tests.helpers.commands import lakehouse_says
+from lakehouse_tests.helpers.declaration_files import declare
 
 DECLARATION = """
 from lakehouse import Column, StreamTable
@@ -20,14 +20,9 @@ sales = StreamTable(name="sales", topic="shop.sales", doc="", columns=[column], 
 @pytest.fixture
 def sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[RawRecord]]]:
     """What would be sent to which topic of a broker; one file of declarations fails."""
-    folder = tmp_path / f"tables_{uuid4().hex}"
-    folder.mkdir()
-    (folder / "sales.py").write_text(DECLARATION)
-    (folder / "orders.py").write_text(f"{DECLARATION}1 / 0\n".replace("sales", "orders"))
+    declare(tmp_path, monkeypatch, sales=DECLARATION, orders=f"{DECLARATION}1 / 0\n".replace("sales", "orders"))
     (tmp_path / "records.jsonl").write_text('{"value": "{}"}\n')
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", str(folder))
     topics: list[tuple[str, list[RawRecord]]] = []
 
     def send(_: object, topic: str, records: object, *__: object) -> int:

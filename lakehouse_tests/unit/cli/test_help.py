@@ -12,7 +12,7 @@ from lakehouse.cli import main
 from lakehouse.cli.merge_verbs import NOTHING_TO_DO
 from lakehouse.cli.show import NOT_UP_TO_DATE
 from lakehouse.cli.table_session import INTERRUPTED
-from lakehouse_tests.helpers.commands import COMMAND_LINES, COMMANDS
+from lakehouse_tests.helpers.commands import COMMAND_LINES, COMMANDS, output_of
 from lakehouse_tests.helpers.places import ROOT
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -26,26 +26,23 @@ CALLBACKS: dict[str, Any] = {
 HEAVY = {"aiokafka", "dagster", "deltalake", "duckdb", "pyarrow", "pydantic", "pyspark"}
 
 
-def test_help_lists_exactly_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["--help"]) == 0
-    commands = re.findall(r"^│ ([a-z][a-z-]*) ", capsys.readouterr().out, re.MULTILINE)
+def test_help_lists_exactly_the_commands() -> None:
+    commands = re.findall(r"^│ ([a-z][a-z-]*) ", output_of("--help"), re.MULTILINE)
     assert sorted(commands) == COMMANDS
 
 
 @pytest.mark.parametrize("command", map(" ".join, COMMAND_LINES))
-def test_the_help_of_every_command_shows_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run([*command.split(), "--help"]) == 0
-    assert f"$ lakehouse {command}" in capsys.readouterr().out.replace("\n ", " ")
+def test_the_help_of_every_command_shows_an_example(command: str) -> None:
+    assert f"$ lakehouse {command}" in output_of(*command.split(), "--help").replace("\n ", " ")
 
 
 @pytest.mark.parametrize("command", sorted(CALLBACKS))
 def test_the_terminal_wraps_the_help_of_every_command_and_a_flag_has_no_type(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 1000)
-    assert main.run([*command.split(), "--help"]) == 0
     paragraphs = CALLBACKS[command].__doc__.split("\n\n")
-    shown_lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    shown_lines = [line.strip() for line in output_of(*command.split(), "--help").splitlines()]
     assert [text for paragraph in paragraphs if (text := " ".join(paragraph.split())) not in shown_lines] == []
     assert not [line for line in shown_lines if "<bool>" in line]
 
@@ -61,12 +58,11 @@ def test_the_help_of_a_command_that_needs_a_broker_says_once_that_it_starts_one(
     assert explanations == int(needs_broker or command == "new-table")  # which reads the topic in a helper
 
 
-def test_the_page_of_errors_and_the_help_have_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_of_errors_and_the_help_have_every_exit_code() -> None:
     exit_codes = [main.DONE, main.FAILED, main.WRONG_USE, NOTHING_TO_DO, NOT_UP_TO_DATE, INTERRUPTED]
     page = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| (\d+) \|", page, re.MULTILINE) == [str(code) for code in exit_codes]
-    assert main.run(["--help"]) == main.DONE
-    _, _, sentence = " ".join(capsys.readouterr().out.split()).partition("Exit codes: ")
+    _, _, sentence = " ".join(output_of("--help").split()).partition("Exit codes: ")
     assert re.findall(r"\b\d+\b", sentence) == [str(code) for code in exit_codes]
 
 

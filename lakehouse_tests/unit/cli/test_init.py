@@ -10,6 +10,7 @@ import pytest
 from lakehouse.cli import main
 from lakehouse.cli.new_project import project_files
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.commands import failure_of, misuse_of, output_of
 from lakehouse_tests.helpers.dg_projects import run_in_project
 from lakehouse_tests.helpers.places import ROOT
 
@@ -19,7 +20,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A new project, as the working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LAKEHOUSE_DECLARATIONS")
-    assert main.run(["init", "my-own.lake"]) == main.DONE
+    output_of("init", "my-own.lake")
     monkeypatch.chdir("my-own.lake")
     return tmp_path / "my-own.lake"
 
@@ -63,7 +64,7 @@ def test_a_folder_name_in_which_no_table_could_be_read_is_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main.run(["init", name]) == main.WRONG_USE
+    misuse_of("init", name)
     assert not any(tmp_path.iterdir())
 
 
@@ -126,32 +127,27 @@ def test_the_module_of_a_project_is_a_valid_name_that_hides_no_other(folder: str
     assert f'root_module = "{module}"' in files["pyproject.toml"]
 
 
-def test_a_new_folder_or_an_existing_project_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_folder_or_an_existing_project_is_given() -> None:
     for arguments in ([], ["lake", "--into", "project"]):
-        assert main.run(["init", *arguments]) == main.WRONG_USE
-        assert "give either a new FOLDER or --into" in " ".join(capsys.readouterr().err.split())
+        assert "give either a new FOLDER or --into" in misuse_of("init", *arguments)
 
 
 @pytest.mark.parametrize("existing_text", ["a file", "a folder with a file"])
-def test_existing_files_are_not_changed(
-    existing_text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_existing_files_are_not_changed(existing_text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     existing_file = Path("lake") if existing_text == "a file" else Path("lake/mine")
     existing_file.parent.mkdir(exist_ok=True)
     existing_file.write_text("mine")
-    assert main.run(["init", "lake"]) == main.WRONG_USE
-    assert "lake already exists" in " ".join(capsys.readouterr().err.split())
+    assert "lake already exists" in misuse_of("init", "lake")
     assert existing_file.read_text() == "mine"
     assert len([*tmp_path.rglob("*")]) <= 2
 
 
-def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     below_a_file, too_long = tmp_path / "file" / "lake", tmp_path / ("x" * 300)
     for folder, message, code in (
         (below_a_file, "is a file, not a folder", main.WRONG_USE),
         (too_long, "too long", main.FAILED),
     ):
-        assert main.run(["init", str(folder)]) == code
-        assert message in " ".join(capsys.readouterr().err.split())
+        assert message in failure_of("init", str(folder), code=code)

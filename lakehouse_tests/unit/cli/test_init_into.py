@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli import main
+from lakehouse_tests.helpers.commands import failure_of, misuse_of, output_of
 from lakehouse_tests.helpers.dg_projects import PROJECT_FILE, create_dg_project, run_in_project, write_files
 
 EXAMPLE = "src/my_project/tables/readings.py"
@@ -29,43 +29,34 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {str(file.relative_to(folder)): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
 
 
-def list_added_files(project: Path) -> set[str]:
-    """Run the command; return the new files. Of the existing ones, only the end of the project file may change."""
+def add_files(project: Path) -> tuple[set[str], str]:
+    """The new files, and the output. Of the existing files, only the end of the project file may change."""
     before = contents(project)
-    assert main.run(["init", "--into", str(project)]) == main.DONE
+    output = output_of("init", "--into", str(project))
     after = contents(project)
     assert after["pyproject.toml"][0].startswith(before["pyproject.toml"][0])
     assert [name for name in before if name != "pyproject.toml" and before[name] != after[name]] == []
-    return after.keys() - before.keys()
+    return after.keys() - before.keys(), output
 
 
-def output(capsys: pytest.CaptureFixture[str]) -> str:
-    captured_output = capsys.readouterr()
-    return "".join(
-        (captured_output.out + captured_output.err).replace("│", " ").split()
-    )  # a message breaks between any two letters
+def list_added_files(project: Path) -> set[str]:
+    return add_files(project)[0]
 
 
-def test_a_project_of_dg_gets_an_example_a_component_settings_and_a_section(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert list_added_files(project) == {".env", COMPONENT, EXAMPLE}
+def test_a_project_of_dg_gets_an_example_a_component_settings_and_a_section(project: Path) -> None:
+    added_files, output = add_files(project)
+    assert added_files == {".env", COMPONENT, EXAMPLE} and output.count("Wrote ") == 4
     section = tomllib.loads((project / "pyproject.toml").read_text())["tool"]["lakehouse"]
     assert section == {"declarations": "src/my_project/tables"}
-    lines = capsys.readouterr().out
-    assert lines.count("Wrote ") == 4
     assert '"table": "readings"' in run_in_project(project, "python", "-c", STATUS)
 
 
-def test_a_second_run_writes_nothing_and_says_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_run_writes_nothing_and_says_so(project: Path) -> None:
     list_added_files(project)
     before = contents(project)
-    capsys.readouterr()
-    assert main.run(["init", "--into", str(project)]) == main.DONE
+    output = output_of("init", "--into", str(project))
+    assert output.count("Kept ") == 4 and "Nothing was missing." in output
     assert contents(project) == before
-    lines = capsys.readouterr().out
-    assert lines.count("Kept ") == 4
-    assert "Nothing was missing." in lines
 
 
 def test_declarations_are_imported_as_the_project_does_despite_another_module_named_tables(
@@ -108,13 +99,11 @@ def test_a_project_without_a_folder_src_is_extended_below_its_root_module(tmp_pa
         ({"pyproject.toml": PROJECT_FILE + SECTION, "elsewhere/prices.py": "x = 1\n"}, {".env", COMPONENT}),
     ],
 )
-def test_what_exists_is_kept_and_named(
-    project: Path, files: dict[str, str], expected: set[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_exists_is_kept_and_named(project: Path, files: dict[str, str], expected: set[str]) -> None:
     write_files(project, files)
     before = (project / "pyproject.toml").read_text()
-    assert list_added_files(project) == expected
-    assert "Kept " in capsys.readouterr().out
+    added_files, output = add_files(project)
+    assert added_files == expected and "Kept " in output
     if SECTION in before:
         assert (project / "pyproject.toml").read_text() == before
 
@@ -145,23 +134,19 @@ def test_the_text_of_the_project_file_is_kept_byte_by_byte(project: Path, text: 
     ],
 )
 def test_a_folder_that_is_not_a_usable_project_of_dg_is_refused_unchanged(
-    project: Path, project_file: str | None, message: str, capsys: pytest.CaptureFixture[str]
+    project: Path, project_file: str | None, message: str
 ) -> None:
     (project / "pyproject.toml").unlink()
     if project_file is not None:
         write_files(project, {"pyproject.toml": project_file})
     before = contents(project)
-    assert main.run(["init", "--into", "my-project"]) == main.WRONG_USE
-    assert "".join(message.split()) in output(capsys)
+    assert message.replace(" ", "") in misuse_of("init", "--into", "my-project").replace(" ", "")
     assert contents(project) == before
 
 
-def test_a_project_file_to_which_no_section_can_be_appended_is_refused_unchanged(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_project_file_to_which_no_section_can_be_appended_is_refused_unchanged(project: Path) -> None:
     inline = 'tool = {dg = {directory_type = "project", project = {root_module = "my_project"}}}\n'
     write_files(project, {"pyproject.toml": inline})
     before = contents(project)
-    assert main.run(["init", "--into", "my-project"]) == main.FAILED
-    assert 'lakehouse={declarations="src/my_project/tables"}' in output(capsys)
+    assert 'lakehouse = {declarations = "src/my_project/tables"}' in failure_of("init", "--into", "my-project")
     assert contents(project) == before

@@ -1,4 +1,4 @@
-"""The engine as a service of ``up``. A program that ends at once replaces the server."""
+"""The engine as a service of ``up``, and for several runs of one command. Other programs replace the server."""
 
 import os
 from pathlib import Path
@@ -7,6 +7,8 @@ import pytest
 
 from lakehouse.cli import keeper
 from lakehouse.cli.keeper import EngineKeeper
+from lakehouse.cli.table_session import warm_engine
+from lakehouse.errors import SetupError
 from lakehouse.settings import Settings
 from lakehouse.spark import engine, sessions
 from lakehouse.spark.engine import engine_folder, is_engine_running, share_lock
@@ -103,3 +105,33 @@ def test_the_engine_starts_after_another_engine_of_the_home_has_ended(
         assert wait_until(lambda: poll_for("number 1 within an hour", engine_keeper, log), 30)
     finally:
         engine_keeper.stop()
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setattr(engine, "_SERVER", "lakehouse_tests.helpers.attacks.sleeping_engine")
+    monkeypatch.setattr(engine, "find_java", lambda: None)
+    monkeypatch.setattr(sessions, "engine_conf", lambda _: {})
+    return Settings(home=tmp_path / "home", _env_file=None)
+
+
+def test_the_engine_runs_meanwhile_and_is_stopped_afterwards(settings: Settings) -> None:
+    with warm_engine(settings):
+        assert is_engine_running(engine_folder(settings))
+    assert wait_until(lambda: not is_engine_running(engine_folder(settings)), 5)
+
+
+def test_runs_continue_without_an_engine_that_cannot_start(settings: Settings) -> None:
+    lock = share_lock(settings)
+    assert lock is not None
+    states = []
+    with warm_engine(settings):
+        states.append(not is_engine_running(engine_folder(settings)))
+    os.close(lock)
+    assert states == [True]
+
+
+def test_an_error_of_a_run_is_raised(settings: Settings) -> None:
+    with pytest.raises(SetupError, match="of the run"), warm_engine(settings):
+        raise SetupError("of the run")
+    assert wait_until(lambda: not is_engine_running(engine_folder(settings)), 5)

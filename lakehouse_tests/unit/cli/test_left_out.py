@@ -1,6 +1,5 @@
 """What a table left out on purpose is a figure of its own in each command, without Spark."""
 
-import json
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.cli import main, merge_verbs, peek
+from lakehouse.cli import merge_verbs, peek
 from lakehouse.cli.facts import table_rows
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches
@@ -22,6 +21,7 @@ from lakehouse.operations.status import commit_fields
 from lakehouse.settings import Settings
 from lakehouse.sources import table_sources
 from lakehouse.storage.table_context import TableContext, merged_ledger
+from lakehouse_tests.helpers.commands import lakehouse_says, output_of, read_json_output
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 from lakehouse_tests.helpers.tables.tables import redeclare
 
@@ -48,11 +48,9 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 @pytest.mark.usefixtures("settings")
 @pytest.mark.parametrize("command", ["status", "audit"])
-def test_a_command_shows_what_was_left_out(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run([command]) == 0
-    assert TEXT in " ".join(capsys.readouterr().out.split())
-    assert main.run([command, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+def test_a_command_shows_what_was_left_out(command: str) -> None:
+    assert TEXT in " ".join(output_of(command).split())
+    document = read_json_output(command)
     (table,) = document["tables"] if command == "status" else document
     assert table["left_out"] == {"0": [100, 400], "1": [0, 300]}
     if command == "status":
@@ -81,14 +79,11 @@ def test_the_status_of_a_new_table_counts_its_lag_from_the_start(
     assert "ends at offset 900" in (status_module.status(settings, wrong_table).problem or "")
 
 
-def test_a_dry_run_shows_what_the_first_merge_leaves_out(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_shows_what_the_first_merge_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan("temperatures", SOURCE, (Range(0, 400, 900), Range(1, 300, 300)), left_out=LEFT_OUT)
     monkeypatch.setattr(merge_verbs, "broker", lambda *_: nullcontext())
     monkeypatch.setattr(batches, "plan_next", lambda *_: plan)
-    assert main.run(["merge", "temperatures", "--dry-run"]) == 0
-    output = capsys.readouterr()
+    output = lakehouse_says("merge", "temperatures", "--dry-run")
     text = "temperatures is new and has a start: left out 600 offsets on purpose, partition 0 100 to 400,"
     assert text in " ".join(output.err.split())
     assert "would read 500 offsets" in " ".join(output.out.split())

@@ -1,4 +1,4 @@
-"""``lakehouse new-table --from-topic``: the format and the types of the newest records of a topic."""
+"""``lakehouse new-table --from-topic``: the format and the types of the newest records of topics, and their keys."""
 
 import gzip
 import io
@@ -15,8 +15,9 @@ from lakehouse.cli import main
 from lakehouse.declaration import Avro, Json, RecordKey
 from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.framing import add_frame
+from lakehouse.kafka import Record
 from lakehouse_tests.helpers.brokers.registries import SECOND, Answer, answering_registry, encode_records, schema_answer
-from lakehouse_tests.helpers.new_tables import ORDERS, SHOP, declared_table, new_table_from_topic
+from lakehouse_tests.helpers.new_tables import ORDERS, SHOP, declared_table, new_table, new_table_from_topic
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 AVRO_VALUES = encode_records(
@@ -27,12 +28,12 @@ AVRO_VALUES = encode_records(
 
 
 def test_the_file_for_avro_records_declares_avro_and_decodes_them(
-    folder: Path, outside_project: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, outside_project: pytest.MonkeyPatch
 ) -> None:
     with answering_registry({"/schemas/ids/7": schema_answer(SECOND)}) as (url, _):
         outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
-        assert new_table_from_topic(outside_project, *AVRO_VALUES, AVRO_VALUES[0][:-1]) == main.DONE
-    assert "from 3 records; 1 of them cannot be read by their schemas: " in " ".join(capsys.readouterr().out.split())
+        output = new_table_from_topic(outside_project, *AVRO_VALUES, AVRO_VALUES[0][:-1])
+        assert "from 3 records; 1 of them cannot be read by their schemas: " in output
     text = (folder / "orders.py").read_text()
     assert "from lakehouse import Avro, Column, StreamTable" in text and "    format=Avro(),\n" in text
     table = declared_table("orders")
@@ -63,7 +64,6 @@ KEY_7 = {"id": 7, "at": NOON, "home": {"region": "north"}}
 )
 def test_the_file_has_a_column_for_a_key_whose_schema_is_known(
     outside_project: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     schema: Any,
     key: Any,
     columns: dict[str, Any],
@@ -73,8 +73,8 @@ def test_the_file_has_a_column_for_a_key_whose_schema_is_known(
     framed_key = add_frame(9, body.getvalue())
     with answering_registry({"/schemas/ids/9": schema_answer(json.dumps(schema))}) as (url, _):
         outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
-        assert new_table_from_topic(outside_project, b'{"id": 1}', b'{"id": 2}', key=framed_key) == main.DONE
-    assert "Every key is Avro, by its schema at the registry" in " ".join(capsys.readouterr().out.split())
+        output = new_table_from_topic(outside_project, b'{"id": 1}', b'{"id": 2}', key=framed_key)
+        assert "Every key is Avro, by its schema at the registry" in output
     schemas = {9: writer_schema(json.dumps(schema), any_type=True)}
     row = declared_table("orders").decode(b'{"id": 1}', key=framed_key, schemas=schemas)
     assert row == {**columns, "id": 1}
@@ -84,7 +84,7 @@ def test_the_file_for_values_and_keys_in_avro_reads_both(folder: Path, outside_p
     schemas = {"/schemas/ids/7": schema_answer(SECOND), "/schemas/ids/9": schema_answer('"long"')}
     with answering_registry(schemas) as (url, _):
         outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
-        assert new_table_from_topic(outside_project, *AVRO_VALUES, key=add_frame(9, b"\x0e")) == main.DONE
+        new_table_from_topic(outside_project, *AVRO_VALUES, key=add_frame(9, b"\x0e"))
     assert declared_table("orders").by_name["record_key"].source == RecordKey("avro")
 
 
@@ -94,7 +94,7 @@ def test_the_file_has_no_column_for_keys_that_no_schema_reads(
 ) -> None:
     with answering_registry({"/schemas/ids/9": schema_answer('"long"')}) as (url, _):
         outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
-        assert new_table_from_topic(outside_project, b'{"id": 1}', b'{"id": 2}', key=key) == main.DONE
+        new_table_from_topic(outside_project, b'{"id": 1}', b'{"id": 2}', key=key)
     assert [column.name for column in declared_table("orders").columns] == ["id"]
     comment = " ".join((folder / "orders.py").read_text().replace("#", "").split())
     assert "Every key seems to begin with the id of a schema" in comment
@@ -104,7 +104,7 @@ def test_the_file_for_framed_json_declares_it_without_a_registry(
     folder: Path, outside_project: pytest.MonkeyPatch
 ) -> None:
     value = add_frame(3, b'{"id": 1, "at": "2026-01-01"}')
-    assert new_table_from_topic(outside_project, value) == main.DONE
+    new_table_from_topic(outside_project, value)
     table = declared_table("orders")
     assert table.format == Json(framed=True)
     assert table.decode(value)["id"] == 1
@@ -131,7 +131,7 @@ def test_the_file_for_framed_json_declares_it_without_a_registry(
 def test_the_file_for_another_format_declares_it_and_says_why(
     folder: Path, outside_project: pytest.MonkeyPatch, values: list[bytes], line: str, row: dict[str, object]
 ) -> None:
-    assert new_table_from_topic(outside_project, *values) == main.DONE
+    new_table_from_topic(outside_project, *values)
     text = (folder / "orders.py").read_text()
     table = declared_table("orders")
     assert line in text
@@ -145,26 +145,21 @@ def test_the_file_for_another_format_declares_it_and_says_why(
 
 def test_a_format_with_many_columns_is_wrapped_in_the_file(folder: Path, outside_project: pytest.MonkeyPatch) -> None:
     values = [",".join(str(number * factor) for number in range(60)).encode() for factor in (1, 2)]
-    assert new_table_from_topic(outside_project, *values) == main.DONE
+    new_table_from_topic(outside_project, *values)
     assert max(map(len, (folder / "orders.py").read_text().splitlines())) <= 120
     assert declared_table("orders").decode(values[1])["column_60"] == 118
 
 
-def test_records_that_a_text_format_cannot_read_are_counted(
-    folder: Path, outside_project: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert new_table_from_topic(outside_project, b"a=1 b=2", b"a=2 b=3", b"a=1 a=2") == main.DONE
-    assert "from 3 records; 1 of them cannot be read as Logfmt: " in " ".join(capsys.readouterr().out.split())
+def test_records_that_a_text_format_cannot_read_are_counted(folder: Path, outside_project: pytest.MonkeyPatch) -> None:
+    output = new_table_from_topic(outside_project, b"a=1 b=2", b"a=2 b=3", b"a=1 a=2")
+    assert "from 3 records; 1 of them cannot be read as Logfmt: " in output
 
 
-def test_without_a_registry_the_error_names_its_setting(
-    folder: Path, outside_project: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert new_table_from_topic(outside_project, *AVRO_VALUES) == main.FAILED
-    assert "Set LAKEHOUSE_REGISTRY_URL to the registry" in " ".join(capsys.readouterr().err.split())
+def test_without_a_registry_the_error_names_its_setting(folder: Path, outside_project: pytest.MonkeyPatch) -> None:
+    output = new_table_from_topic(outside_project, *AVRO_VALUES, code=main.FAILED)
+    assert "Set LAKEHOUSE_REGISTRY_URL to the registry" in output
     outside_project.setenv("LAKEHOUSE_REGISTRY_URL", "http://127.0.0.1:1")
-    assert new_table_from_topic(outside_project, *AVRO_VALUES) == main.FAILED
-    assert "cannot be reached" in " ".join(capsys.readouterr().err.split())
+    assert "cannot be reached" in new_table_from_topic(outside_project, *AVRO_VALUES, code=main.FAILED)
     assert not any(folder.iterdir())
 
 
@@ -177,12 +172,11 @@ def test_without_a_registry_the_error_names_its_setting(
     ],
 )
 def test_a_schema_that_reads_no_record_is_named_with_the_reason(
-    folder: Path, outside_project: pytest.MonkeyPatch, answer: Answer, message: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, outside_project: pytest.MonkeyPatch, answer: Answer, message: str
 ) -> None:
     with answering_registry({"/schemas/ids/7": answer}) as (url, _):
         outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
-        assert new_table_from_topic(outside_project, None, *AVRO_VALUES) == main.FAILED
-    assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
+        assert message in new_table_from_topic(outside_project, None, *AVRO_VALUES, code=main.FAILED)
     assert not any(folder.iterdir())
 
 
@@ -200,7 +194,7 @@ def test_the_file_for_a_union_has_a_column_for_each_branch(
     values = [add_frame(7, b"\x02\x02\x02a"), add_frame(7, b"\x04\x04\x0a")]
     with answering_registry({"/schemas/ids/7": schema_answer(UNION)}) as (url, _):
         outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
-        assert new_table_from_topic(outside_project, *values, condition=condition) == main.DONE
+        new_table_from_topic(outside_project, *values, condition=condition)
     table = declared_table("orders")
     assert table.format == Avro(named_branches=True)
     assert [column.source for column in table.columns] == [None, ("v", "string"), ("v", "long")][: len(table.columns)]
@@ -209,12 +203,74 @@ def test_the_file_for_a_union_has_a_column_for_each_branch(
     assert f"Proposed from {count}." in (folder / "orders.py").read_text()
 
 
-def test_single_objects_are_refused_with_their_fingerprints(
-    folder: Path, outside_project: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_single_objects_are_refused_with_their_fingerprints(folder: Path, outside_project: pytest.MonkeyPatch) -> None:
     value = b"\xc3\x01" + bytes(range(1, 9)) + b"\x02"
-    assert new_table_from_topic(outside_project, value, value, b"{}") == main.FAILED
-    error = " ".join(capsys.readouterr().err.split())
+    error = new_table_from_topic(outside_project, value, value, b"{}", code=main.FAILED)
     assert "The fingerprints of their schemas are 0102030405060708" in error
     assert "Avro(schemas=[...])" in error
     assert not list(folder.iterdir())
+
+
+def comments_in(folder: Path) -> str:
+    """The file of the table orders, as one line without signs of comments."""
+    return " ".join((folder / "orders.py").read_text().replace("#", "").split())
+
+
+def test_the_file_has_a_column_for_text_keys_that_the_values_lack(
+    folder: Path, outside_project: pytest.MonkeyPatch
+) -> None:
+    new_table_from_topic(outside_project, b"21.5", b"22", key=b"sensors/a/temp")
+    assert "Every key is text, such as 'sensors/a/temp': record_key is the key of the record." in comments_in(folder)
+    table = declared_table("orders")
+    assert table.by_name["record_key"].source == RecordKey()
+    assert table.decode(b"20", key=b"sensors/b") == {"record_key": "sensors/b", "value": 20.0}
+
+
+def test_a_condition_chooses_the_records_whose_keys_are_compared(
+    folder: Path, outside_project: pytest.MonkeyPatch
+) -> None:
+    values = [b'{"type": "a", "id": "k"}', b'{"type": "b", "no": 1}']
+    new_table_from_topic(outside_project, *values, key=b"k", condition=["--where", "type=a"])
+    assert "Every key is text, such as 'k', equal to id." in comments_in(folder)
+
+
+def test_several_topics_become_one_table_of_all_their_records(
+    folder: Path, outside_project: pytest.MonkeyPatch
+) -> None:
+    contents = {"orders.eu": {"order_id": 1, "vat": 19}, "orders.us": {"order_id": 2, "state": "NY"}}
+    requests = []
+
+    def newest_records(_: object, topic: str, count: int) -> list[Record]:
+        requests.append((topic, count))
+        return [Record(0, 0, 0, None, json.dumps(contents[topic]).encode())]
+
+    outside_project.setattr("lakehouse.kafka.newest_records", newest_records)
+    options = [part for topic in contents for part in ("--from-topic", topic)]
+    new_table("orders", *options, "--records", "10")
+    assert requests == [("orders.eu", 5), ("orders.us", 5)]
+    table = declared_table("orders")
+    assert (table.topics, table.topic) == (["orders.eu", "orders.us"], "")
+    assert {column.name for column in table.columns} == {"order_id", "vat", "state"}
+    comments = comments_in(folder)
+    assert 'source=TopicPattern("orders\\\\..*")' in comments
+    assert "source=TopicName()" in comments
+
+
+def test_a_topic_whose_name_is_invalid_is_refused(folder: Path) -> None:
+    assert "b,c is not a valid topic name" in new_table(
+        "orders", "--from-topic", "a", "--from-topic", "b,c", code=main.WRONG_USE
+    )
+
+
+def test_framed_json_with_a_schema_at_the_registry_gets_the_line_that_checks_it(
+    folder: Path, outside_project: pytest.MonkeyPatch
+) -> None:
+    schema = {"type": "object", "properties": {"id": {"type": "integer", "minimum": 1}}, "required": ["id"]}
+    values = [add_frame(3, b'{"id": 1}'), add_frame(3, b'{"id": 0}')]
+    with answering_registry({"/schemas/ids/3": schema_answer(schema, schemaType="JSON")}) as (url, _):
+        outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
+        new_table_from_topic(outside_project, *values)
+    assert "1 of 2 meet it. To reject records that violate it, write format=Json(framed=True, checked=True)." in (
+        comments_in(folder)
+    )
+    assert declared_table("orders").format == Json(framed=True)

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +20,7 @@ from lakehouse.errors import SetupError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.positions import Range
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.commands import failure_of, lakehouse_says, misuse_of, output_of, read_json_output
 
 
 @pytest.fixture(autouse=True)
@@ -28,49 +28,30 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
 
 
-def run_query(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
-    assert main.run(["query", *arguments]) == 0
-    output = capsys.readouterr()
-    return output.out, output.err
+def test_numbers_of_a_result_can_be_copied_back() -> None:
+    output = output_of("query", "SELECT 1234567 AS id, 0.1::DOUBLE + 0.2::DOUBLE AS third")
+    assert "1234567" in output and "0.30000000000000004" in output
 
 
-def test_numbers_of_a_result_can_be_copied_back(capsys: pytest.CaptureFixture[str]) -> None:
-    out, _ = run_query(capsys, "SELECT 1234567 AS id, 0.1::DOUBLE + 0.2::DOUBLE AS third")
-    assert "1234567" in out
-    assert "0.30000000000000004" in out
-
-
-def test_one_row_is_counted_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_query(capsys, "SELECT 1 AS one")[0].splitlines()[-1] == "1 row"
+def test_one_row_is_counted_in_the_singular() -> None:
+    assert output_of("query", "SELECT 1 AS one").splitlines()[-1] == "1 row"
     assert [count_text(number, "row") for number in (0, 1, 2, 1000)] == ["0 rows", "1 row", "2 rows", "1,000 rows"]
 
 
-def test_a_result_shows_a_thousand_rows_and_reports_that_there_are_more(capsys: pytest.CaptureFixture[str]) -> None:
-    out, err = run_query(capsys, "SELECT range AS id FROM range(1001)")
-    assert out.splitlines()[-1] == "1,000 rows"
-    assert err == "Only the first 1,000 rows are shown; --limit 0 shows all.\n"
-    out, err = run_query(capsys, "SELECT range AS id FROM range(1001)", "--limit", "0")
-    assert (out.splitlines()[-1], err) == ("1,001 rows", "")
-    assert run_query(capsys, "SELECT range AS id FROM range(1000)")[1] == ""
+def test_a_result_shows_a_thousand_rows_and_reports_that_there_are_more() -> None:
+    result = lakehouse_says("query", "SELECT range AS id FROM range(1001)")
+    assert result.out.splitlines()[-1] == "1,000 rows"
+    assert result.err == "Only the first 1,000 rows are shown; --limit 0 shows all.\n"
+    result = lakehouse_says("query", "SELECT range AS id FROM range(1001)", "--limit", "0")
+    assert (result.out.splitlines()[-1], result.err) == ("1,001 rows", "")
+    assert lakehouse_says("query", "SELECT range AS id FROM range(1000)").err == ""
 
 
-def test_a_result_as_csv_has_every_row_and_exact_values(capsys: pytest.CaptureFixture[str]) -> None:
-    out, err = run_query(capsys, "--csv", "SELECT range AS id, 'a,\"b' AS text, NULL AS nothing FROM range(2000)")
-    rows = list(csv.reader(io.StringIO(out)))
-    assert rows[:2] == [["id", "text", "nothing"], ["0", 'a,"b', ""]]
-    assert (len(rows), err) == (2001, "")
-
-
-def test_bytes_of_a_result_are_base64(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bytes_of_a_result_are_base64() -> None:
     sql = "SELECT '\\xFF\\x00'::BLOB AS photo, [''::BLOB] AS list"
-    assert list(csv.reader(io.StringIO(run_query(capsys, "--csv", sql)[0])))[1:] == [["/wA=", '[""]']]
-    assert json.loads(run_query(capsys, "--json", sql)[0]) == [{"photo": "/wA=", "list": [""]}]
-    assert "/wA=" in run_query(capsys, sql)[0]
-
-
-def test_csv_and_json_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["query", "--csv", "--json", "SELECT 1"]) == main.WRONG_USE
-    assert "--csv" in capsys.readouterr().err
+    assert list(csv.reader(io.StringIO(output_of("query", "--csv", sql))))[1:] == [["/wA=", '[""]']]
+    assert read_json_output("query", sql) == [{"photo": "/wA=", "list": [""]}]
+    assert "/wA=" in output_of("query", sql)
 
 
 def test_many_ranges_of_a_commit_are_shown_as_a_sum() -> None:
@@ -93,9 +74,8 @@ def test_numbers_of_a_table_have_separators_unless_they_are_exact() -> None:
     assert (format_value(1234567), format_value(1234567, exact=True)) == ("1,234,567", "1234567")
 
 
-def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("lakehouse 0.")
+def test_the_version_is_shown() -> None:
+    assert output_of("--version").startswith("lakehouse 0.")
 
 
 def test_a_shell_can_complete_commands(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,19 +101,14 @@ def test_a_shell_can_complete_commands(capsys: pytest.CaptureFixture[str], monke
         "2147483648:0-5",
     ],
 )
-def test_an_invalid_range_is_refused_with_the_expected_form(
-    wrong_range: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_invalid_range_is_refused_with_the_expected_form(wrong_range: str) -> None:
     for table_arguments in (["temperatures"], []) if wrong_range[0].isdecimal() else (["temperatures"],):
-        assert main.run(["replay", *table_arguments, wrong_range]) == main.WRONG_USE
-        error = " ".join(capsys.readouterr().err.split())
+        error = misuse_of("replay", *table_arguments, wrong_range)
         assert "PARTITION:FROM-TO" in error
         assert error.endswith("See lakehouse replay --help.")
 
 
-def test_a_range_without_a_table_is_for_the_only_declared_table(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_range_without_a_table_is_for_the_only_declared_table(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def yield_table(_: Settings, table: StreamTable | None = None) -> Iterator[StreamTable | None]:
         yield table
@@ -145,20 +120,15 @@ def test_a_range_without_a_table_is_for_the_only_declared_table(
     monkeypatch.setattr(merge_verbs, "table_context", yield_table)
     monkeypatch.setattr("lakehouse.ingest.replay.replay", stop)
     monkeypatch.setattr(discovery, "declared_tables", lambda _: (temperatures,))
-    assert main.run(["replay", "0:0-500", "1:20-40"]) == 1
-    error = " ".join(capsys.readouterr().err.split())
+    error = failure_of("replay", "0:0-500", "1:20-40")
     assert f"temperatures {[Range(0, 0, 500), Range(1, 20, 40)]}" in error
-    assert main.run(["replay", "0:500-0"]) == main.WRONG_USE
-    assert "FROM below TO" in " ".join(capsys.readouterr().err.split())
+    assert "FROM below TO" in misuse_of("replay", "0:500-0")
 
 
-def test_a_range_without_a_table_is_refused_if_several_are_declared(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_range_without_a_table_is_refused_if_several_are_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = (temperatures, replace(temperatures, name="others"))
     monkeypatch.setattr(discovery, "declared_tables", lambda _: tables)
-    assert main.run(["replay", "0:0-500"]) == main.WRONG_USE
-    error = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    error = misuse_of("replay", "0:0-500")
     assert "Several tables are declared; name one before the range 0:0-500: temperatures, others" in error
 
 

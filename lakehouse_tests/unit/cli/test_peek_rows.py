@@ -2,12 +2,12 @@
 
 import json
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from lakehouse.cli import main
 from lakehouse.kafka import Record
+from lakehouse_tests.helpers.commands import failure_of, notices_of, output_of, read_json_output
+from lakehouse_tests.helpers.declaration_files import declare
 
 TABLE = """
 from lakehouse import Column, ElementIndex, StreamTable
@@ -24,12 +24,8 @@ def value(first: int, count: int) -> bytes:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for declarations."""
-    folder = tmp_path / f"lake_{uuid4().hex}"
-    folder.mkdir()
-    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", str(folder))
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
-    return folder
+    return declare(tmp_path, monkeypatch)
 
 
 def set_records(monkeypatch: pytest.MonkeyPatch, *values: bytes) -> None:
@@ -44,34 +40,21 @@ INDEX = ', Column("place", "INT", "", required=True, source=ElementIndex())'
     ("options", "is_warned"), [(("", '"sku"'), True), (("", ""), False), ((INDEX, '"sku", "place"'), False)]
 )
 def test_two_rows_of_one_record_with_the_same_key_are_a_warning(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys, options: tuple[str, str], is_warned: bool
+    folder: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, str], is_warned: bool
 ) -> None:
     text = TABLE.replace('"sku", "STRING", ""', '"sku", "STRING", "", required=True')
     (folder / "items.py").write_text(text.replace(")], []", f"){options[0]}], [{options[1]}]"))
     set_records(monkeypatch, value(0, 2), value(0, 2), b'{"items": [{"sku": "a"}, {"sku": 1}, {"sku": "a"}]}')
-    assert main.run(["peek", "items", "--json"]) == main.DONE
-    notice = " ".join(capsys.readouterr().err.split())
+    notice = notices_of("peek", "items", "--json")
     assert ("Two rows of one record have the same key (sku = a): only one" in notice) is is_warned
 
 
-def test_only_the_first_rows_of_a_record_are_printed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_the_first_rows_of_a_record_are_printed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "items.py").write_text(TABLE)
     set_records(monkeypatch, value(0, 500), value(600, 4))
-    assert main.run(["peek", "items", "--json"]) == main.DONE
-    assert len(json.loads(capsys.readouterr().out)["records"]) == 504
-    assert main.run(["peek", "items"]) == main.DONE
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[-1] for line in lines if "sku = " in line] == [
-        "s0",
-        "s1",
-        "s2",
-        "s600",
-        "s601",
-        "s602",
-        "s603",
-    ]
+    assert len(read_json_output("peek", "items")["records"]) == 504
+    lines = output_of("peek", "items").splitlines()
+    assert " ".join(line.split()[-1] for line in lines if "sku = " in line) == "s0 s1 s2 s600 s601 s602 s603"
     assert "497 more rows, 100 of them rejected: --json shows them" in " ".join(lines)
 
 
@@ -84,19 +67,15 @@ items = StreamTable("items", "items", "", columns, ["id"], version={})
 
 @pytest.mark.parametrize(("nulls", "word"), [("oldest", "older"), ("newest", "newer")])
 def test_rows_without_a_version_are_named_with_what_they_are(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], nulls: str, word: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, nulls: str, word: str
 ) -> None:
     (folder / "items.py").write_text(VERSIONED.format(f'Version("n", nulls="{nulls}")'))
     set_records(monkeypatch, b'{"id": 1}', b'{"id": 2, "n": 3}', b'{"id": 3, "n": null}')
-    assert main.run(["peek", "items", "--json"]) == main.DONE
-    notice = " ".join(capsys.readouterr().err.split())
+    notice = notices_of("peek", "items", "--json")
     assert f"Rows whose version is NULL: 2 (n). Each is {word} than every row of its key with a version." in notice
 
 
-def test_plan_names_a_version_that_may_be_null_without_a_choice(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_plan_names_a_version_that_may_be_null_without_a_choice(folder: Path) -> None:
     (folder / "items.py").write_text(VERSIONED.format('"n"'))
-    assert main.run(["plan", "--quick"]) != main.DONE
-    notice = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    notice = failure_of("plan", "--quick")
     assert "version n may be NULL, and nothing says what a record without a version is" in notice

@@ -197,6 +197,7 @@ def test_a_limit_cuts_a_file_in_parquet() -> None:
         (["--output", "rows.txt"], "--output: a file needs --format csv, jsonl or parquet"),
         (["--json", "--output", "rows.json"], "--output: a file needs --format csv, jsonl or parquet"),
         (["--format", "csv", "--json"], "--format and --json exclude each other"),
+        (["--csv", "--json"], "--csv and --json exclude each other"),
         (["--format", "csv", "--csv"], "--format and --csv exclude each other"),
         (["--format", "csv", "--output", "missing/rows.csv"], "there is no folder 'missing'"),
         (["--format", "csv", "--output", "/dev/null"], "'/dev/null' is not a file"),
@@ -210,10 +211,11 @@ def test_options_that_contradict_each_other_are_wrong_use(arguments: list[str], 
     assert [file.name for file in tmp_path.iterdir()] == ["home"]
 
 
-@pytest.mark.parametrize("form", ["jsonl", "parquet"])
-def test_two_columns_with_the_same_name_are_refused(form: str) -> None:
-    output = ["--output", "rows"] if form == "parquet" else []
-    assert "Several columns of the result are named a" in refusal_of("--format", form, *output, "SELECT 1 a, 2 a")
+def test_two_columns_with_the_same_name_are_only_refused_in_forms_that_would_lose_one() -> None:
+    for options in (["--json"], ["--format", "jsonl"], ["--format", "parquet", "--output", "rows"]):
+        error = refusal_of(*options, "SELECT 1 a, 2 a, 3 b")
+        assert "Several columns of the result are named a" in error and "AS" in error
+    assert "1   2" in output_of("SELECT 1 a, 2 a")
 
 
 def test_a_type_that_parquet_does_not_have_is_refused() -> None:

@@ -1,19 +1,21 @@
-"""The check of ``publish`` before it sends."""
+"""The check of ``publish`` before it sends, and the file whose lines it sends."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
+import typer
 
-from lakehouse.cli import main
-from lakehouse.cli.publish import checked_records, require_records
+from lakehouse.cli.publish import checked_records, open_lines, require_records
 from lakehouse.declaration import Column, Compressed, Csv, Json, Logfmt, StreamTable
 from lakehouse.errors import LakehouseError, TopicError
 from lakehouse.examples.tables.movie_ratings import movie_ratings
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.helpers.barred_format import Barred
 from lakehouse_tests.helpers.brokers.streams import record
+from lakehouse_tests.helpers.commands import failure_of
+from lakehouse_tests.helpers.declaration_files import declare
 from lakehouse_tests.helpers.places import DATA
 
 GOOD = record()
@@ -86,28 +88,21 @@ def test_lines_that_a_schema_encodes_are_not_checked_first() -> None:
 
 
 def test_a_table_whose_key_is_not_in_the_lines_is_refused_with_advice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / f"lake_{uuid4().hex}"
-    folder.mkdir()
-    (folder / "keyed.py").write_text(
+    text = (
         "from lakehouse import Column, RecordKey, StreamTable\n"
         'columns = [Column("id", "STRING", "Id.", required=True, source=RecordKey()), Column("n", "INT", "N.")]\n'
         'keyed = StreamTable("keyed", "keyed", "Keyed.", columns, ["id"])\n'
     )
-    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", str(folder))
-    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
+    declare(tmp_path, monkeypatch, keyed=text)
     (tmp_path / "lines.jsonl").write_text('{"n": 1}\n')
-    assert main.run(["publish", "keyed", str(tmp_path / "lines.jsonl")]) == main.FAILED
-    assert "Send its records with a Kafka client" in " ".join(capsys.readouterr().err.split())
+    assert "Send its records with a Kafka client" in failure_of("publish", "keyed", str(tmp_path / "lines.jsonl"))
 
 
-def test_a_file_with_a_wrong_line_is_not_sent_without_force(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_with_a_wrong_line_is_not_sent_without_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
-    assert main.run(["publish", "temperatures", str(DATA / "stream.jsonl")]) == main.FAILED
-    error = " ".join(capsys.readouterr().err.split())
+    error = failure_of("publish", "temperatures", str(DATA / "stream.jsonl"))
     assert "of 23 records would be rejected by table temperatures" in error
     assert "--force" in error
     assert not (tmp_path / "home").exists()
@@ -122,3 +117,14 @@ def test_a_line_with_a_rejected_element_is_counted_once() -> None:
     assert error.value.what.startswith("2 of 4 records would be rejected")
     assert "wrong_type: 1 (line 2: 'items[].sku' is" in error.value.what
     assert "truncated: 1 (line 4: " in error.value.what
+
+
+def test_a_pipe_is_refused_because_its_lines_are_checked_before_they_are_sent(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    descriptor = os.open(pipe, os.O_RDWR)  # so that opening it does not wait for a writer
+    try:
+        with pytest.raises(typer.BadParameter, match="pipe can be read only once; for"), open_lines(str(pipe)):
+            pass
+    finally:
+        os.close(descriptor)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.cli import main, show
+from lakehouse.cli import show
 from lakehouse.cli.merge_verbs import NOTHING_TO_DO
 from lakehouse.declaration import Export, StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
@@ -22,6 +22,7 @@ from lakehouse.operations.status import status
 from lakehouse.settings import Settings
 from lakehouse.sources import table_sources
 from lakehouse.storage.table_context import merged_ledger
+from lakehouse_tests.helpers.commands import lakehouse_says, output_of, read_json_output
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 from lakehouse_tests.helpers.tables.tables import redeclare
 
@@ -62,14 +63,15 @@ def end(monkeypatch: pytest.MonkeyPatch, offset: int) -> None:
     monkeypatch.setattr(table_sources, "read_topics", lambda *_, **__: [state])
 
 
-def exit_code() -> int:
-    assert main.run(["status"]) == 0
-    return main.run(["status", "--exit-code"])
+def words_of_outdated_status() -> str:
+    """The words of ``status`` of tables that are not up to date: it fails only with ``--exit-code``."""
+    assert lakehouse_says("status", "--exit-code").code == NOT_UP_TO_DATE
+    return " ".join(output_of("status").split())
 
 
 def test_status_exits_with_0_if_a_table_is_up_to_date(settings: Settings) -> None:
     assert not any(derived.lags for derived in status(settings, temperatures).derived)
-    assert exit_code() == 0
+    output_of("status", "--exit-code")
 
 
 def test_json_names_the_broker_although_the_first_table_reads_files(capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +92,7 @@ def test_a_table_is_not_up_to_date_if_an_enabled_export_never_ran(settings: Sett
 
 def test_status_exits_with_its_own_code_if_records_wait(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     end(monkeypatch, 11)
-    assert exit_code() == NOT_UP_TO_DATE
+    assert words_of_outdated_status()
 
 
 def test_status_exits_with_the_same_code_if_the_broker_is_down(
@@ -99,42 +101,34 @@ def test_status_exits_with_the_same_code_if_the_broker_is_down(
     monkeypatch.undo()
     monkeypatch.setenv("LAKEHOUSE_HOME", str(settings.home))
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
-    assert exit_code() == NOT_UP_TO_DATE
+    assert words_of_outdated_status()
 
 
 @pytest.mark.invariant("12.10")
 def test_what_no_merge_can_read_is_shown_and_the_table_is_not_up_to_date(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held_parts = [HeldPart(f"{number}\udce9.json", "waits for x.json") for number in range(502)]
     state = TopicState("temperatures", HERE, {0: 0}, {0: 10}, held_parts=tuple(held_parts))
     monkeypatch.setattr(table_sources, "read_topics", lambda *_, **__: [state])
-    assert exit_code() == NOT_UP_TO_DATE
-    assert "Not read: 502 offsets: 0\\xe9.json (waits for x.json), 1\\xe9.json" in capsys.readouterr().out
-    assert main.run(["status", "--json"]) == 0
-    (table_status,) = json.loads(capsys.readouterr().out)["tables"]
+    assert "Not read: 502 offsets: 0\\xe9.json (waits for x.json), 1\\xe9.json" in words_of_outdated_status()
+    (table_status,) = read_json_output("status")["tables"]
     assert (table_status["lag"], table_status["held"], table_status["up_to_date"]) == (0, 502, False)
     assert table_status["held_text"].endswith("497 more of them.")
 
 
 @pytest.mark.invariant("1.9")
-def test_commits_of_other_programs_are_counted_and_the_newest_is_named(
-    settings: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commits_of_other_programs_are_counted_and_the_newest_is_named(settings: Settings) -> None:
     for version in range(1, 100):
         info = {"commitInfo": {"timestamp": version * 1_000, "operation": "UPDATE"}}
         (log(settings, "temperatures") / f"{version:020}.json").write_text(json.dumps(info))
         if version == 1:
-            assert main.run(["status"]) == 0
-            assert "by another program: UPDATE, 1970-01-01 00:00:01" in (output := capsys.readouterr().out)
-            assert "Before it" not in output
-    assert main.run(["status"]) == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if "another program" in line]
-    (line,) = lines
+            output = output_of("status")
+            assert "by another program: UPDATE, 1970-01-01 00:00:01" in output and "Before it" not in output
+    (line,) = [line for line in output_of("status").splitlines() if "another program" in line]
     assert line.startswith("Version 99 was committed by another program: UPDATE")
     assert line.endswith("Before it: 98 such commits. See: lakehouse audit temperatures")
-    assert main.run(["status", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["tables"][0]["foreign"]) == 99
+    assert len(read_json_output("status")["tables"][0]["foreign"]) == 99
 
 
 def test_a_dry_run_reports_with_its_exit_code_that_there_is_nothing_to_merge(
@@ -142,10 +136,10 @@ def test_a_dry_run_reports_with_its_exit_code_that_there_is_nothing_to_merge(
 ) -> None:
     assert settings.table_uri("temperatures")
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
-    assert main.run(["merge", "--dry-run"]) == 0
-    assert main.run(["merge", "--dry-run", "--fail-if-idle"]) == NOTHING_TO_DO
+    output_of("merge", "--dry-run")
+    assert lakehouse_says("merge", "--dry-run", "--fail-if-idle").code == NOTHING_TO_DO
     end(monkeypatch, 11)
-    assert main.run(["merge", "--dry-run", "--fail-if-idle"]) == 0
+    output_of("merge", "--dry-run", "--fail-if-idle")
 
 
 LOSSES = {
@@ -167,16 +161,13 @@ LOSSES = {
 @pytest.mark.invariant("9.7")
 @pytest.mark.parametrize("kind", LOSSES)
 def test_status_names_a_loss_that_stops_merges_and_the_table_is_not_up_to_date(
-    kind: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kind: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state, message, lag = LOSSES[kind]
     monkeypatch.setattr(table_sources, "read_topics", lambda *_, **__: [state])
-    assert exit_code() == NOT_UP_TO_DATE
-    output = " ".join(capsys.readouterr().out.split())
-    assert f"Loss: {message}" in output
-    assert "lakehouse repair gap temperatures" in output
-    assert main.run(["status", "--json"]) == 0
-    (table_status,) = json.loads(capsys.readouterr().out)["tables"]
+    output = words_of_outdated_status()
+    assert f"Loss: {message}" in output and "lakehouse repair gap temperatures" in output
+    (table_status,) = read_json_output("status")["tables"]
     assert message in table_status["loss"]
     assert (table_status["up_to_date"], table_status["lag"], table_status["problem"]) == (False, lag, None)
 
@@ -202,22 +193,19 @@ def test_status_reports_a_recreated_topic_that_breaks_the_order_by_offset(
 
 @pytest.mark.parametrize("name", DERIVED)
 def test_status_names_a_feed_or_a_rollup_that_lags(
-    name: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for file in log(settings, name).iterdir():
         file.unlink()
     log(settings, name).rmdir()
     lagging = {derived for derived in status(settings, temperatures).derived if derived.lags}
     assert lagging == {DerivedStatus(name, None, True)}
-    assert exit_code() == NOT_UP_TO_DATE
-    assert (
-        f"Out of date: {name} has read nothing of temperatures. Run: lakehouse merge temperatures"
-        in capsys.readouterr().out
-    )
+    advice = f"Out of date: {name} has read nothing of temperatures. Run: lakehouse merge temperatures"
+    assert advice in words_of_outdated_status()
 
 
 def test_status_exits_with_the_same_code_if_the_counts_of_a_commit_do_not_add_up(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
     def wrong_ledger(settings: Settings, table: StreamTable) -> Ledger:
@@ -227,8 +215,8 @@ def test_status_exits_with_the_same_code_if_the_counts_of_a_commit_do_not_add_up
         return replace(ledger, entries=(replace(entry, commit=commit),))
 
     monkeypatch.setattr(status_module, "merged_ledger", wrong_ledger)
-    assert exit_code() == NOT_UP_TO_DATE
-    assert "Counts do not add up: version 0" in capsys.readouterr().out
-    assert main.run(["status", "--json", "--exit-code"]) == NOT_UP_TO_DATE
-    (table_status,) = json.loads(capsys.readouterr().out)["tables"]
+    assert "Counts do not add up: version 0" in words_of_outdated_status()
+    result = lakehouse_says("status", "--json", "--exit-code")
+    (table_status,) = json.loads(result.out)["tables"]
+    assert result.code == NOT_UP_TO_DATE
     assert (table_status["unaccounted"], table_status["up_to_date"]) == ([0], False)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse_tests.helpers.commands import lakehouse_says, read_json_output
+from lakehouse_tests.helpers.declaration_files import declare
 
 DECLARATION = """
 from lakehouse import Column, Generated, StreamTable
@@ -19,11 +20,7 @@ only_generated = StreamTable(name="only_generated", doc="", columns=columns, key
 def test_tables_that_read_no_topic_have_none(
     options: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "without_topics"
-    folder.mkdir()
-    (folder / "only_generated.py").write_text(DECLARATION)
-    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", str(folder))
+    declare(tmp_path, monkeypatch, only_generated=DECLARATION)
     monkeypatch.setattr("lakehouse.cli.topics.broker", lambda *_, **__: nullcontext("127.0.0.1:9"))  # none runs there
     result = lakehouse_says("topics", *options)
     assert (result.code, result.out) == (0, "None of these tables reads a topic.\n"), result.err

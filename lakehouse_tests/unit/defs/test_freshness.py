@@ -22,7 +22,7 @@ from lakehouse.ledger.planning import plan_batch
 from lakehouse.ledger.positions import HeldPart, Progress, SourceId
 from lakehouse.local.embedded import draw_port
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.code_locations import repository_of
+from lakehouse_tests.helpers.code_locations import check_results, repository_of
 
 SOURCE, OTHER = SourceId("kafka", "c/t"), SourceId("kafka", "c/other")
 FRESH_LIMIT = timedelta(minutes=5)
@@ -42,23 +42,18 @@ class Ticks:
     ) -> None:
         state = TopicState("prices", source, {0: 0}, {0: end}, held_parts=tuple(held_parts))
         waiting = Waiting(((state, plan_batch(state, Progress(source, {0: merged}))),))
-        self.cursor = self._store_and_parse(self.cursor.after(waiting, START + at, FRESH_LIMIT))
+        self.cursor = SensorCursor.parse(self.cursor.after(waiting, START + at, FRESH_LIMIT).text)
         report_freshness(self.instance, ENTRY, self.cursor, START + at)
         report_lag(self.instance, ENTRY, waiting.span + waiting.held_count)
         report_held(self.instance, ENTRY, waiting, self.cursor, START + at)
 
     def see_nothing(self, *times: float) -> None:
         for at in times:
-            self.cursor = self._store_and_parse(self.cursor.without_sight(START + at))
+            self.cursor = SensorCursor.parse(self.cursor.without_sight(START + at).text)
             report_freshness(self.instance, ENTRY, self.cursor, START + at)
 
     def results(self, check: str = FRESH) -> list[bool]:
-        key = dg.AssetCheckKey(ENTRY.merged_key, check)
-        records = self.instance.event_log_storage.get_asset_check_execution_history(key, limit=100)
-        return [record.evaluation.passed for record in reversed(records) if record.evaluation]
-
-    def _store_and_parse(self, cursor: SensorCursor) -> SensorCursor:
-        return SensorCursor.parse(cursor.text)
+        return [passed for passed, _ in check_results(self.instance, ENTRY.merged_key, check)]
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
 import dagster as dg
 import pytest
@@ -12,15 +11,11 @@ from lakehouse.defs.build import build_defs
 from lakehouse.defs.runs import COMMITTED_AT, keys_behind, pause_after, reason_to_wait
 from lakehouse.defs.specs import CatalogEntry
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse_tests.helpers.code_locations import repository_of
+from lakehouse_tests.helpers.alert_world import CANCELED, EVENTS, FAILURE, SUCCESS
+from lakehouse_tests.helpers.code_locations import create_run, repository_of
 
 KEY = dg.AssetKey("temperatures")
 JOB = "merge_temperatures"
-FAILURE, SUCCESS, CANCELED = (
-    dg.DagsterRunStatus.FAILURE,
-    dg.DagsterRunStatus.SUCCESS,
-    dg.DagsterRunStatus.CANCELED,
-)
 MINUTE = timedelta(minutes=1)
 
 
@@ -29,19 +24,13 @@ class Runs:
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
         self.instance = instance
-        self._repository = build_defs().get_repository_def()
+        self._definitions = build_defs()
         self.failed_at = datetime.now(UTC)
 
     def add(
         self, status: dg.DagsterRunStatus, job: str = JOB, *keys: str, location: str | None = None
     ) -> dg.DagsterRun:
-        selection = frozenset(map(dg.AssetKey, keys)) or None
-        job_def = self._repository.get_job(job)
-        job_def = job_def.get_subset(asset_selection=selection) if selection else job_def
-        origin = repository_of(location).get_job_origin(job) if location else None
-        run = self.instance.create_run_for_job(
-            job_def, run_id=str(uuid4()), asset_selection=selection, remote_job_origin=origin
-        )
+        run = create_run(self.instance, self._definitions, job, *keys, location=location)
         self.instance.report_dagster_event(_event(status, job), run.run_id)
         self.failed_at = datetime.now(UTC) if status is FAILURE else self.failed_at
         return run
@@ -61,12 +50,7 @@ class Runs:
 
 
 def _event(status: dg.DagsterRunStatus, job: str) -> dg.DagsterEvent:
-    event_types: dict[Any, Any] = {
-        FAILURE: dg.DagsterEventType.RUN_FAILURE,
-        dg.DagsterRunStatus.STARTED: dg.DagsterEventType.RUN_START,
-        SUCCESS: dg.DagsterEventType.RUN_SUCCESS,
-        CANCELED: dg.DagsterEventType.RUN_CANCELED,
-    }
+    event_types: dict[Any, Any] = {**EVENTS, dg.DagsterRunStatus.STARTED: dg.DagsterEventType.RUN_START}
     return dg.DagsterEvent(event_type_value=event_types[status].value, job_name=job)
 
 

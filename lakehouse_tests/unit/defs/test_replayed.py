@@ -90,9 +90,8 @@ def test_a_run_without_days_says_what_to_choose() -> None:
 
 
 def test_the_sensor_does_not_report_a_table_that_an_unfinished_replay_writes(
-    repository: dg.RepositoryDefinition, tmp_path: Path
+    repository: dg.RepositoryDefinition, settings: Settings
 ) -> None:
-    settings = Settings(home=tmp_path)
     merged = WrittenTable.create(Path(settings.table_uri("temperatures")), "temperatures")
     merged.merge(1)
     reporter = CommitReporter(CatalogEntry(TABLE))

@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from uuid import uuid4
 
 import dagster as dg
 import pytest
@@ -19,6 +18,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.commits import Commit, Kind
 from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.code_locations import check_results, create_run
 from lakehouse_tests.helpers.dagster_runs import all_runs
 from lakehouse_tests.helpers.tables.logs import WrittenTable
 
@@ -65,14 +65,11 @@ class Home:
         return [report.metadata["table_version"].value for report in self.reports(key)]
 
     def check(self, name: str) -> list[bool]:
-        key = dg.AssetCheckKey(MERGED, name)
-        records = self.instance.event_log_storage.get_asset_check_execution_history(key, limit=100)
-        return [record.evaluation.passed for record in reversed(records) if record.evaluation]
+        return [passed for passed, _ in check_results(self.instance, MERGED, name)]
 
     def fail_a_run(self) -> datetime:
         """Let a run of the job fail; returns when it ended."""
-        job = build_defs().get_repository_def().get_job(JOB)
-        run = self.instance.create_run_for_job(job, run_id=str(uuid4()))
+        run = create_run(self.instance, build_defs(), JOB)
         failure = dg.DagsterEvent(event_type_value=dg.DagsterEventType.RUN_FAILURE.value, job_name=JOB)
         self.instance.report_dagster_event(failure, run.run_id)
         return datetime.now(UTC)
@@ -110,26 +107,19 @@ def test_only_new_commits_are_reported(home: Home) -> None:
 
 
 @pytest.mark.invariant("12.8")
-def test_a_table_that_was_created_again_is_reported_from_its_first_version(home: Home) -> None:
-    home.merged.batches(5)
+@pytest.mark.parametrize(("former", "versions"), [(5, 2), (2, 5)], ids=["fewer versions", "more versions"])
+def test_a_table_that_was_created_again_is_reported_from_its_first_version(
+    home: Home, former: int, versions: int
+) -> None:
+    home.merged.batches(former)
     home.report()
     shutil.rmtree(home.settings.table_uri("temperatures"))
-    home.create("temperatures").batches(2)
+    home.create("temperatures").batches(versions)
     home.report()
     home.report()
-    assert home.versions() == [5, 2]
-    assert home.reports()[-1].metadata["records_read"].value == 2
-    assert home.reports()[-1].tags == {"dagster/data_version": "2"}
-
-
-@pytest.mark.invariant("12.8")
-def test_a_table_that_was_created_again_is_noticed_although_it_has_more_versions(home: Home) -> None:
-    home.merged.batches(2)
-    home.report()
-    shutil.rmtree(home.settings.table_uri("temperatures"))
-    home.create("temperatures").batches(5)
-    home.report()
-    assert [report.metadata["records_read"].value for report in home.reports()] == [2, 5]
+    assert home.versions() == [former, versions]
+    assert [report.metadata["records_read"].value for report in home.reports()] == [former, versions]
+    assert home.reports()[-1].tags == {"dagster/data_version": str(versions)}
 
 
 @pytest.mark.invariant("12.8")
@@ -169,8 +159,7 @@ def test_a_version_that_a_run_reported_is_not_reported_again(home: Home) -> None
 
 @pytest.mark.invariant("12.8")
 def test_a_table_that_an_unfinished_run_writes_is_reported_only_after_the_run(home: Home) -> None:
-    job = build_defs().get_repository_def().get_job(JOB)
-    run = home.instance.create_run_for_job(job, run_id=str(uuid4()), status=dg.DagsterRunStatus.STARTING)
+    run = create_run(home.instance, build_defs(), JOB, status=dg.DagsterRunStatus.STARTING)
     home.merged.batches(1)
     home.report()
     assert home.reports() == []

@@ -1,4 +1,4 @@
-"""A step that writes several assets reports all of them, if a run selects only some of them."""
+"""A step that writes several assets reports all of them, and the lock of a table records which work holds it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,16 +7,20 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from lakehouse.cli import main
 from lakehouse.defs.assets import merged_asset
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.specs import CatalogEntry, table_specs
 from lakehouse.defs.steps import StepInput, StepResult, build_step
+from lakehouse.errors import TableError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.audit import Finding
 from lakehouse.local.embedded import draw_port
 from lakehouse.settings import Settings
+from lakehouse.storage import lock_holder
+from lakehouse_tests.helpers.code_locations import check_results, create_run
 
 ENTRY = CatalogEntry(temperatures)
 SPECS = table_specs(ENTRY)[:2]
@@ -38,8 +42,7 @@ def test_both_assets_and_the_check_are_reported_once(
         event = record.asset_materialization
         assert event and event.metadata["n"].value == 1
         assert (event.tags or {})["dagster/data_version"] == "-1"
-    history = instance.event_log_storage.get_asset_check_execution_history(CHECK, limit=10)
-    assert [record.evaluation.passed for record in history if record.evaluation] == [True]
+    assert [passed for passed, _ in check_results(instance, CHECK.asset_key, CHECK.name)] == [True]
 
 
 def test_the_check_alone_is_evaluated_from_the_history_and_merges_nothing(
@@ -63,13 +66,30 @@ def test_the_check_alone_is_evaluated_from_the_history_and_merges_nothing(
 def test_a_run_that_selects_one_of_the_assets_is_seen_as_a_writer_of_the_merged_table(
     instance: dg.DagsterInstance, selection: str
 ) -> None:
-    definitions = build_defs([temperatures])
-    job = definitions.get_repository_def().get_job("merge_temperatures")
-    keys = frozenset([dg.AssetKey(selection)])
-    run = instance.create_run_for_job(
-        job.get_subset(asset_selection=keys), status=dg.DagsterRunStatus.NOT_STARTED, asset_selection=keys
-    )
+    status = dg.DagsterRunStatus.NOT_STARTED
+    run = create_run(instance, build_defs([temperatures]), "merge_temperatures", selection, status=status)
     writer = unfinished_run(instance, ENTRY.merged_key, None)
     assert writer is not None
     assert writer.run_id == run.run_id
     assert unfinished_run(instance, ENTRY.key("temperatures_changes"), None) is None
+
+
+@pytest.fixture(autouse=True)
+def without_work_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock_holder, "_work", {"what": ""})
+
+
+def test_a_command_is_recorded_by_its_name() -> None:
+    main.run(["topics", "nothing-of-this-name"])
+    assert lock_holder._work == {"what": "lakehouse topics"}
+
+
+def test_a_step_of_dagster_is_recorded_by_its_run() -> None:
+    def fail(_: StepInput) -> StepResult:
+        raise TableError("The step ends here", where="here", action="Continue.")
+
+    entry = CatalogEntry(temperatures)
+    step = build_step(entry, fail, table_specs(entry)[:1])
+    result = dg.materialize([step], resources={"lakehouse": LakehouseResource()}, raise_on_error=False)
+    assert not result.success
+    assert lock_holder._work == {"what": f"run {result.run_id[:8]} of Dagster"}

@@ -19,7 +19,7 @@ from lakehouse.ledger.commits import Commit
 from lakehouse.settings import Settings
 from lakehouse.sources.files import listing
 from lakehouse.sources.files.folder import FileLog
-from lakehouse_tests.helpers.code_locations import sensor_context
+from lakehouse_tests.helpers.code_locations import check_results, sensor_context
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
 NO_STORE = (
@@ -52,10 +52,7 @@ class Sensor:
 
     def results(self, check: str) -> list[tuple[bool, str]]:
         """Whether a check of the table passed, and its description, oldest first."""
-        key = dg.AssetCheckKey(dg.AssetKey("temperatures"), check)
-        records = self.instance.event_log_storage.get_asset_check_execution_history(key, limit=100)
-        evaluations = [record.evaluation for record in reversed(records)]
-        return [(evaluation.passed, evaluation.description or "") for evaluation in evaluations if evaluation]
+        return check_results(self.instance, dg.AssetKey("temperatures"), check)
 
 
 @pytest.mark.invariant("12.3")

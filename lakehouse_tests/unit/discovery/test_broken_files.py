@@ -7,11 +7,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lakehouse.cli import main
 from lakehouse.defs.build import build_broken_files, build_defs
 from lakehouse.discovery import find_exports, readable_declarations
 from lakehouse.errors import DeclarationError, LakehouseError
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.commands import failure_of, lakehouse_says, notices_of
 from lakehouse_tests.helpers.declaration_files import TABLE, write
 
 READERS = """
@@ -37,22 +37,20 @@ def project(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 @pytest.mark.invariant("12.12")
-def test_commands_of_other_tables_go_on_with_a_notice(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["audit", "first"]) == 0
-    assert f"{project / 'second.py'}, line 6" in capsys.readouterr().err
+def test_commands_of_other_tables_go_on_with_a_notice(project: Path) -> None:
+    assert f"{project / 'second.py'}, line 6" in notices_of("audit", "first")
     for command in (["audit", "second"], ["audit"]):
-        assert main.run(command) == 1
-        assert "SyntaxError" in capsys.readouterr().err
+        assert "SyntaxError" in failure_of(*command)
 
 
 @pytest.mark.invariant("12.12")
-def test_the_status_shows_the_tables_and_the_file_and_fails(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["status"]) == 1
-    output = capsys.readouterr().out
-    assert "first: not created yet" in output
-    assert "Broken: SyntaxError" in output
-    assert main.run(["status", "--json"]) == 1
-    fields = json.loads(capsys.readouterr().out)
+def test_the_status_shows_the_tables_and_the_file_and_fails(project: Path) -> None:
+    result = lakehouse_says("status")
+    assert result.code == 1
+    assert "first: not created yet" in result.out and "Broken: SyntaxError" in result.out
+    result = lakehouse_says("status", "--json")
+    assert result.code == 1
+    fields = json.loads(result.out)
     assert [table["table"] for table in fields["tables"]] == ["first"]
     assert "second.py" in fields["broken"][0]
 
@@ -108,4 +106,4 @@ def test_without_a_table_that_can_be_loaded_the_error_of_the_file_is_raised(proj
     (project / "first.py").unlink()
     with pytest.raises(DeclarationError, match="SyntaxError"):
         build_defs()
-    assert main.run(["status"]) == 1
+    failure_of("status")

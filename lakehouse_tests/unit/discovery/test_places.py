@@ -8,12 +8,12 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lakehouse.cli import main
 from lakehouse.defs.build import build_defs
 from lakehouse.discovery import declared_tables, find_readable_tables, find_tables
 from lakehouse.errors import DeclarationError, LakehouseError, SettingsError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.commands import misuse_of
 from lakehouse_tests.helpers.declaration_files import TABLE, list_declared, write
 
 
@@ -149,13 +149,10 @@ def test_subfolders_and_dicts_declare_their_tables_too(folder: Path) -> None:
     assert list_declared(folder) == ["many", "sold"]
 
 
-def test_commands_and_dagster_know_the_tables_of_the_folder(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_and_dagster_know_the_tables_of_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(folder, "readings")
     monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", folder.name)
-    assert main.run(["status", "temperatures"]) == main.WRONG_USE
-    assert "Unknown table 'temperatures'. Declared tables: readings" in " ".join(capsys.readouterr().err.split())
+    assert "Unknown table 'temperatures'. Declared tables: readings" in misuse_of("status", "temperatures")
     keys = build_defs().resolve_asset_graph().get_all_asset_keys()
     assert dg.AssetKey("readings_changes") in keys
     assert dg.AssetKey("temperatures") not in keys

@@ -5,10 +5,10 @@ from uuid import uuid4
 
 import pytest
 
-from lakehouse.cli import main
 from lakehouse.discovery import declared_tables
 from lakehouse.errors import DeclarationError, SettingsError
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.commands import failure_of
 from lakehouse_tests.helpers.declaration_files import TABLE, list_declared, write
 
 
@@ -113,13 +113,10 @@ def test_two_declarations_of_one_name_are_refused(folder: Path) -> None:
         list_declared(folder)
 
 
-def test_a_command_names_the_wrong_line_without_a_traceback(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_names_the_wrong_line_without_a_traceback(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(folder, "readings", "x = 1 / 0\n")
     monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", folder.name)
-    assert main.run(["status"]) == main.FAILED
-    error = " ".join(capsys.readouterr().err.split())
+    error = failure_of("status")
     assert "ZeroDivisionError" in error
     assert "readings.py, line 1" in error
     assert "Traceback" not in error

@@ -1,6 +1,5 @@
 """Views are found where tables are, in an order in which each comes after those that it reads."""
 
-import json
 from pathlib import Path
 
 import dagster as dg
@@ -8,11 +7,11 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lakehouse.cli import main
 from lakehouse.defs.build import build_defs
 from lakehouse.discovery import declared_tables, declared_views
 from lakehouse.errors import DeclarationError
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.commands import failure_of, misuse_of, output_of, read_json_output
 from lakehouse_tests.helpers.declaration_files import write
 
 VIEWS = """
@@ -42,18 +41,13 @@ def test_dagster_loads_them(project: Path) -> None:
     assert {dg.AssetKey("few"), dg.AssetKey("late")} <= keys
 
 
-def test_the_commands_use_them(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["query", "FROM few"]) == main.FAILED
-    assert "lakehouse materialize few" in capfd.readouterr().err
-    assert main.run(["materialize"]) == main.FAILED
-    assert "View few reads first, which does not exist yet" in capfd.readouterr().err
-    assert main.run(["materialize", "fews"]) == main.WRONG_USE
-    assert "Unknown materialized view 'fews'. Did you mean few? Declared: few" in capfd.readouterr().err
+def test_the_commands_use_them(project: Path) -> None:
+    assert "lakehouse materialize few" in failure_of("query", "FROM few")
+    assert "View few reads first, which does not exist yet" in failure_of("materialize")
+    assert "Unknown materialized view 'fews'. Did you mean few? Declared: few" in misuse_of("materialize", "fews")
 
 
-def test_columns_are_checked_before_rows_are_stored_but_not_those_of_other_views(
-    project: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_columns_are_checked_before_rows_are_stored_but_not_those_of_other_views(project: Path) -> None:
     write_deltalake(project.parent / "home" / "tables" / "first", pa.table({"id": [1]}))
     sums = """
 from lakehouse import View
@@ -62,37 +56,29 @@ sums = View("sums", "SELECT count(*)::HUGEINT AS rows FROM first", "One sum.", m
 of_counts = View("of_counts", "SELECT id FROM counts", "An id.", materialized=True)
 """
     write(project, "sums", sums)
-    assert main.run(["materialize", "few"]) == main.DONE
+    output_of("materialize", "few")
     for name, problem in (("sums", "Delta has no type for HUGEINT"), ("of_counts", "has no name of its own")):
-        assert main.run(["materialize", name]) == main.FAILED
-        assert problem in capfd.readouterr().err
+        assert problem in failure_of("materialize", name)
         assert not (project.parent / "home" / "tables" / name).exists()
 
 
-def test_status_shows_each_view_and_its_news(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_status_shows_each_view_and_its_news(project: Path) -> None:
     first = project.parent / "home" / "tables" / "first"
-    assert main.run(["status"]) == main.DONE
-    output = capfd.readouterr().out
+    output = output_of("status")
     assert "few: a view whose rows are not stored yet. View few reads first, which does not exist yet" in output
     assert "late: a view, computed when it is read\n" in output
     write_deltalake(first, pa.table({"id": [1, 2, 20]}))
-    main.run(["status"])
-    assert "few: a view whose rows are not stored yet. Run: lakehouse materialize few\n" in capfd.readouterr().out
-    main.run(["materialize"])
-    capfd.readouterr()
-    assert main.run(["status"]) == main.DONE
-    output = capfd.readouterr().out
+    assert "few: a view whose rows are not stored yet. Run: lakehouse materialize few\n" in output_of("status")
+    output_of("materialize")
+    output = output_of("status")
     assert "few: a view, version 1, 2 rows (" in output and "Computed from: first 0.\n" in output
     assert "Out of date" not in output
     write_deltalake(first, pa.table({"id": [3]}), mode="append")
-    main.run(["status"])
-    assert "Out of date: rows of first changed. Run: lakehouse materialize few\n" in capfd.readouterr().out
-    main.run(["status", "--json"])
-    few, late = json.loads(capfd.readouterr().out)["views"]
+    assert "Out of date: rows of first changed. Run: lakehouse materialize few\n" in output_of("status")
+    few, late = read_json_output("status")["views"]
     assert (few["computed_from"], few["news"], few["up_to_date"]) == ({"first": 0}, ["first"], False)
     assert (late["view"], late["materialized"], late["up_to_date"]) == ("late", False, True)
-    assert main.run(["status", "first"]) == main.DONE
-    assert "few" not in capfd.readouterr().out
+    assert "few" not in output_of("status", "first")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The embedded broker, without starting one."""
+"""The embedded broker, without starting one, and its ports."""
 
 import socket
 from pathlib import Path
@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from lakehouse.errors import BrokerError
+from lakehouse.local import embedded
 from lakehouse.local.embedded import broker_answers
 from lakehouse.local.servers import Kafka, new_cluster_id, running_broker
 from lakehouse.settings import Settings
-from lakehouse.settings.addresses import Ports, bootstrap_servers
+from lakehouse.settings.addresses import Ports, bootstrap_servers, remembered_ports
 
 
 @pytest.fixture
@@ -49,3 +50,13 @@ def test_the_data_folder_is_escaped_for_java_properties(tmp_path: Path, monkeypa
     path = last.removeprefix(b"log.dirs=")
     assert path.isascii()
     assert path == f"{tmp_path}/j\\u00fcrgen \\u65e5\\u672c \\ud83c\\udfe0/data".encode()
+
+
+def test_a_broker_and_its_controller_get_different_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lowest = next(port for port in range(20_000, 32_000) if embedded.is_free(port) and embedded.is_free(port + 1))
+    monkeypatch.setattr(embedded, "_LOWEST", lowest)
+    monkeypatch.setattr(embedded, "_HIGHEST", lowest + 2)
+    for _ in range(20):
+        new_ports = embedded.draw_ports(tmp_path)
+        assert {new_ports.broker, new_ports.controller} == {lowest, lowest + 1}
+        assert remembered_ports(tmp_path) == new_ports

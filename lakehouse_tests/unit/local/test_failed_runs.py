@@ -10,10 +10,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lakehouse.cli import main
 from lakehouse.cli.doctor import _failed_runs
 from lakehouse.local import dagster_home
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.commands import lakehouse_says
 
 RecordRun = Callable[[str, dg.DagsterRunStatus], str]
 FAILURE, SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
@@ -132,15 +132,12 @@ def test_files_of_a_killed_process_next_to_the_storage_are_read_and_stay(folder:
     assert {file.name: file.read_bytes() for file in storage.parent.glob("runs.db*")} == contents
 
 
-def test_doctor_changes_no_file(
-    folder: Path, record_run: RecordRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_changes_no_file(folder: Path, record_run: RecordRun, monkeypatch: pytest.MonkeyPatch) -> None:
     record_run("merge_orders", FAILURE)
     monkeypatch.chdir(folder.parent)
     monkeypatch.setenv("LAKEHOUSE_HOME", str(folder.parent))
     before = read_folder(folder.parent)
-    main.run(["doctor"])
-    assert "merge_orders failed at" in " ".join(capsys.readouterr().out.split())
+    assert "merge_orders failed at" in " ".join(lakehouse_says("doctor").out.split())
     assert read_folder(folder.parent) == before
 
 

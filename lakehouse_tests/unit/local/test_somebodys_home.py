@@ -21,11 +21,6 @@ STARTS: dict[str, Callable[[Settings], object]] = {
 }
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path, _env_file=None)
-
-
 def write_files(folder: Path, *names: str) -> dict[Path, str]:
     folder.mkdir()
     for name in names:

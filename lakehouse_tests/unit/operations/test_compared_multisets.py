@@ -1,9 +1,8 @@
-"""``compare`` of tables with several rows of a key: each row counts, as often as it occurs."""
+"""``compare``: how far it is, which buckets differ, and how often each row of a key occurs."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -11,8 +10,26 @@ from deltalake import write_deltalake
 
 from lakehouse.cli import compare as compare_verb
 from lakehouse.declaration import Column, StreamTable
-from lakehouse.operations.compare import Comparison, Source, compare, equals_database
-from lakehouse.operations.source_database import ComparedColumns, Texts, bucket_of, canonical_text, row_hash
+from lakehouse.operations.compare import (
+    BucketSums,
+    Comparison,
+    Hashes,
+    Pass,
+    Progress,
+    Source,
+    compare,
+    equals_database,
+)
+from lakehouse.operations.source_database import (
+    BUCKETS,
+    ComparedColumns,
+    DatabaseColumn,
+    Texts,
+    bucket_of,
+    canonical_sql,
+    canonical_text,
+    row_hash,
+)
 from lakehouse.settings import Settings
 
 Row = tuple[int, str | None]
@@ -44,11 +61,6 @@ class RowsOfDatabase:
 
     def _key(self, row: Texts) -> Texts:
         return row[: len(self.columns.key)]
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path, _env_file=None)
 
 
 def compare_rows(
@@ -96,7 +108,7 @@ def test_tables_are_equal_only_if_each_row_occurs_equally_often(
 
 
 def test_a_key_with_other_numbers_of_rows_is_shown_with_both(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     comparison = compare_rows(settings, monkeypatch, [(1, "a"), (2, "b")], [(1, "a"), (1, "a"), (1, "c"), (2, "x")])
     described_counts = [(item.key, item.database_rows, item.table_rows) for item in comparison.differences]
@@ -118,3 +130,39 @@ def test_a_row_that_only_one_table_has_is_missing_in_the_other(
         [["1", "(row)", "exists", "is missing"]],
         [["2", "(row)", "is missing", "exists"]],
     ]
+
+
+COLUMNS = ComparedColumns(("id",), {}, ())
+
+
+def test_a_pass_reports_its_rows_at_the_start_every_10_000_and_at_the_end() -> None:
+    reports = list[Progress]()
+    rows = Pass(2, 4, reports.append).follow(iter(range(20_500)), "items", 21_000)
+    assert list(rows) == list(range(20_500))
+    assert [progress.rows for progress in reports] == [0, 10_000, 20_000, 20_500]
+    assert {progress._replace(rows=0) for progress in reports} == {Progress("items", 0, 21_000, 2, 4)}
+
+
+def test_a_pass_reports_a_table_before_its_first_row_is_read() -> None:
+    reports = list[Progress]()
+    rows = Pass(1, 1, reports.append).follow(iter("ab"), "items", None)
+    next(rows)
+    assert reports == [Progress("items", 0, None, 1, 1)]
+
+
+def test_the_buckets_differ_whose_number_of_rows_or_hashes_differ() -> None:
+    database = BucketSums([(0, 5), (0, 6), (1, 7), (2, 8), (BUCKETS - 1, 1)])
+    table = BucketSums([(0, 6), (0, 5), (1, 9), (2, 3), (2, 5)])
+    assert Hashes(database, table, COLUMNS).different_buckets == [1, 2, BUCKETS - 1]
+    assert (database.rows, table.rows) == (5, 5)
+
+
+def test_the_sum_of_many_large_hashes_has_no_limit() -> None:
+    large_hash = 2**60 - 1
+    assert BucketSums([(3, large_hash)] * 100).sums[3] == 100 * large_hash % 2**64
+
+
+def test_bytes_are_compared_by_all_of_their_digits() -> None:
+    assert canonical_sql(DatabaseColumn('"photo"', "bytea", None, None), "BINARY") == "encode(\"photo\", 'hex')"
+    assert [canonical_text(value) for value in (b"\x00\xff\n", b"", None)] == ["00ff0a", "", None]
+    assert canonical_sql(DatabaseColumn('"photo"', "text", None, None), "BINARY") is None

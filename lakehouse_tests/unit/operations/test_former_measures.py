@@ -1,7 +1,6 @@
 """The column of a measure that is no longer declared stays in the table, and ``plan`` says so."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -12,8 +11,7 @@ from lakehouse.operations.planned_changes import _former_measures
 from lakehouse.settings import Settings
 
 
-def test_plan_names_the_columns_of_measures_that_are_no_longer_declared(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, _env_file=None)
+def test_plan_names_the_columns_of_measures_that_are_no_longer_declared(settings: Settings) -> None:
     (rollup,) = temperatures.rollups
     removed_name, *_ = rollup.measures
     remaining_measures = {name: measure for name, measure in rollup.measures.items() if name != removed_name}

@@ -1,12 +1,22 @@
-"""The share of rejected records covers a recent window: earlier rejections do not fail the check forever."""
+"""The checks of the newest commits: the share of rejected records, equal versions, and the clocks of producers."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import pytest
+
+from lakehouse.declaration import Column
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka.metadata import TopicState
 from lakehouse.ledger.commit_values import Totals
 from lakehouse.ledger.commits import Commit, Entry, Kind, Metrics
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.operations.verify import rejected_share, versions_decide
+from lakehouse.ledger.positions import SourceId
+from lakehouse.operations.verify import producer_time, rejected_share, versions_decide
+from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION
+from lakehouse_tests.helpers.tables.log_tables import log_table
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 NOW = datetime(2026, 5, 2, 12, tzinfo=UTC)
 
@@ -77,3 +87,29 @@ def test_replays_and_redrives_do_not_count() -> None:
 def test_a_table_without_recent_merges_passes_the_check() -> None:
     assert share_of()[0]
     assert share_of(entry(1, timedelta(days=2), 100, 100))[0]
+
+
+BY_BROKER = TopicState("readings", SourceId("kafka", "c/t"), {0: 0}, {0: 9})
+BY_PRODUCER = replace(BY_BROKER, producer_time=True)
+REVISION = Column("revision", "INT", required=True, doc="Version.")
+
+
+@pytest.mark.invariant("4.4")
+def test_a_topic_with_producer_time_fails_the_check_with_advice() -> None:
+    assert producer_time(BY_BROKER, temperatures).passed
+    finding = producer_time(BY_PRODUCER, temperatures)
+    assert not finding.passed
+    assert "message.timestamp.type=LogAppendTime" in finding.detail
+
+
+@pytest.mark.invariant("4.4")
+@pytest.mark.parametrize(
+    "changes", [{"order": "offset"}, {"columns": [*temperatures.columns, REVISION], "version": BY_REVISION}]
+)
+def test_producer_time_is_harmless_if_a_version_or_the_offset_decides(changes: dict[str, Any]) -> None:
+    assert producer_time(BY_PRODUCER, redeclare(temperatures, **changes)).passed
+
+
+@pytest.mark.invariant("4.4")
+def test_producer_time_is_harmless_in_a_log_table() -> None:
+    assert producer_time(BY_PRODUCER, log_table(rollups=[])).passed

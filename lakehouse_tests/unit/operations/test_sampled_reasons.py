@@ -19,8 +19,7 @@ def write_rejected(settings: Settings, *rows: tuple[int, str, str | None, bytes 
     write_deltalake(settings.table_uri(temperatures.rejected_name), table, mode="append")
 
 
-def test_only_the_batches_of_the_run_count_and_samples_are_short(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path)
+def test_only_the_batches_of_the_run_count_and_samples_are_short(settings: Settings) -> None:
     write_rejected(settings, (1, "late", "older", b"old"), (2, "invalid_json", "x" * 500, b"{" * 5_000_000))
     write_rejected(settings, (3, "late", None, None), (3, "late", None, b"\xff"), (3, "too_large", "Long.", b"v"))
     assert sample_reasons(settings, temperatures, [2]) == [SampledReason("invalid_json", 1, "x" * 200, "{" * 200)]
@@ -29,14 +28,12 @@ def test_only_the_batches_of_the_run_count_and_samples_are_short(tmp_path: Path)
     assert (large.reason, large.count, large.value) == ("too_large", 1, "v")
 
 
-def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path)
+def test_bytes_that_are_no_text_are_replaced(settings: Settings) -> None:
     write_rejected(settings, (1, "not_utf8", "Bad.", b"\xff{"))
     assert sample_reasons(settings, temperatures, [1]) == [SampledReason("not_utf8", 1, "Bad.", "\ufffd{")]
 
 
-def test_a_missing_file_or_column_fails_no_run(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path)
+def test_a_missing_file_or_column_fails_no_run(settings: Settings, tmp_path: Path) -> None:
     write_rejected(settings, (1, "late", "older", b"old"))
     folder = Path(settings.table_uri(temperatures.rejected_name))
     next(folder.glob("*.parquet")).unlink()
@@ -46,8 +43,7 @@ def test_a_missing_file_or_column_fails_no_run(tmp_path: Path) -> None:
     assert sample_reasons(other_settings, temperatures, [1]) == []
 
 
-def test_there_is_no_reason_without_a_table_or_if_it_cannot_be_read(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path)
+def test_there_is_no_reason_without_a_table_or_if_it_cannot_be_read(settings: Settings) -> None:
     assert sample_reasons(settings, temperatures, [1]) == []
     log = Path(settings.table_uri(temperatures.rejected_name), "_delta_log")
     log.mkdir(parents=True)

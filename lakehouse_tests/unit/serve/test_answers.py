@@ -1,7 +1,7 @@
 """What the API answers: rows, aggregates, changes and status, each of one version of a table."""
 
 from collections.abc import Iterator
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,36 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakehouse_tests.helpers.api_servers import ApiServer, api_server
 from lakehouse_tests.helpers.tables.feeds import append_changes
-from lakehouse_tests.helpers.tables.items import FIRST, SECOND, TYPES, table_of
 from lakehouse_tests.helpers.tables.logs import WrittenTable
+
+NOON = datetime(2023, 1, 1, 12, tzinfo=UTC)
+TYPES = {
+    "id": pa.int64(),
+    "place": pa.string(),
+    "price": pa.decimal128(9, 2),
+    "at": pa.timestamp("us", "UTC"),
+    "day": pa.date32(),
+    "ratio": pa.float64(),
+    "is_open": pa.bool_(),
+    "photo": pa.binary(),
+    "tags": pa.list_(pa.string()),
+    "limit": pa.int32(),
+}
+
+
+def row(number: int, **values: Any) -> dict[str, Any]:
+    """A row with this number, in which some values are other ones, and a value of each common type."""
+    at = NOON + number * timedelta(days=20)
+    columns = [number, "Rome" if number % 2 else "Oslo", Decimal(number) / 4, at, at.date(), number / 2]
+    return dict(zip(TYPES, [*columns, number > 2, b"\xff", ["x"], number % 3], strict=True)) | values
+
+
+FIRST = [row(number) for number in range(5)]
+SECOND = [row(5, ratio=float("nan")), dict.fromkeys(TYPES) | {"id": 6, "place": ""}]
+
+
+def table_of(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, pa.schema(TYPES))
 
 
 @pytest.fixture(scope="module")

@@ -210,26 +210,21 @@ def test_with_a_token_each_request_except_health_needs_it(home: Path) -> None:
     assert (code, err) == (130, "")
 
 
-def test_an_address_that_others_reach_needs_a_token(
-    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_address_that_others_reach_needs_a_token(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_HOME", str(home))
     monkeypatch.delenv("LAKEHOUSE_SERVE_TOKEN", raising=False)
     for host in ("0.0.0.0", "::", "192.0.2.1", "tables.example"):  # noqa: S104 - refused
-        assert main.run(["serve", "--host", host]) == 2
-        assert "LAKEHOUSE_SERVE_TOKEN must be set" in error_line(capsys)
+        assert "LAKEHOUSE_SERVE_TOKEN must be set" in error_line("serve", "--host", host, code=main.WRONG_USE)
 
 
-def test_a_time_limit_is_at_most_a_day(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["serve", "--time-limit", str(10**12)]) == main.WRONG_USE
-    assert "86400" in error_line(capsys)
+def test_a_time_limit_is_at_most_a_day() -> None:
+    assert "86400" in error_line("serve", "--time-limit", str(10**12), code=main.WRONG_USE)
 
 
-def test_a_port_in_use_is_named(server: ApiServer, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_a_port_in_use_is_named(server: ApiServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     port = server.address.split(":")[2].removesuffix("/v1")
     monkeypatch.setenv("LAKEHOUSE_HOME", str(home))
-    assert main.run(["serve", "--port", port]) == 1
-    assert f"Port {port} of 127.0.0.1 cannot be used" in error_line(capsys)
+    assert f"Port {port} of 127.0.0.1 cannot be used" in error_line("serve", "--port", port)
 
 
 def test_a_signal_ends_the_server(home: Path) -> None:

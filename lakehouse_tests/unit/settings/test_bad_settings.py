@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli import main
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.commands import last_line
 
@@ -90,13 +89,12 @@ def test_every_setting_has_wrong_values() -> None:
     ("name", "value"), [(name, value) for name, values in WRONG_SETTINGS.items() for value in values]
 )
 def test_a_setting_that_cannot_be_used_is_named(
-    name: str, value: str, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, value: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("file").touch()
     monkeypatch.setenv(f"LAKEHOUSE_{name.upper()}", value.format(file=Path("file").absolute()))
     for arguments in (["status"], ["doctor", "--json"], ["publish", "temperatures", "--generate", "stream"]):
-        assert main.run(arguments) == 1
-        line = last_line(capsys)
+        line = last_line(*arguments)
         assert f"LAKEHOUSE_{name.upper()}" in line
         assert "s3cret" not in line
         assert "pattern" not in line, "a sentence, not a regular expression"
@@ -105,19 +103,17 @@ def test_a_setting_that_cannot_be_used_is_named(
 
 
 def test_the_default_home_is_refused_in_a_working_directory_whose_name_is_misread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("a,b", "50%"):
         (tmp_path / name).mkdir()
         (tmp_path / "link").unlink(missing_ok=True)
         (tmp_path / "link").symlink_to(tmp_path / name)
         monkeypatch.chdir(tmp_path / name)
-        assert main.run(["status"]) == 1
-        assert "LAKEHOUSE_HOME" in last_line(capsys)
+        assert "LAKEHOUSE_HOME" in last_line("status")
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("LAKEHOUSE_HOME", "link")
-        assert main.run(["status"]) == 1
-        assert "LAKEHOUSE_HOME" in last_line(capsys)
+        assert "LAKEHOUSE_HOME" in last_line("status")
         monkeypatch.delenv("LAKEHOUSE_HOME")
 
 
@@ -140,51 +136,38 @@ def test_the_default_home_is_refused_in_a_working_directory_whose_name_is_misrea
     ids=" ".join,
 )
 def test_every_verb_that_writes_reports_a_home_that_cannot_be_written(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_HOME", "/proc/home")  # no folder can be created there
-    assert main.run(arguments) == 1
-    line = last_line(capsys)
+    line = last_line(*arguments)
     assert line.startswith("The state folder cannot be used")
     assert "LAKEHOUSE_HOME" in line
 
 
-def test_a_dagster_home_that_cannot_be_used_is_reported(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dagster_home_that_cannot_be_used_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("file").touch()
     monkeypatch.setenv("DAGSTER_HOME", "file")
-    assert main.run(["up", "webserver", "--port", "4999"]) == 1
-    assert "DAGSTER_HOME" in last_line(capsys)
+    assert "DAGSTER_HOME" in last_line("up", "webserver", "--port", "4999")
 
 
-def test_servers_that_cannot_be_resolved_are_reported(
-    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_servers_that_cannot_be_resolved_are_reported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "broker.invalid:9092")
     for arguments in (["topics"], ["publish", "temperatures", "--generate", "stream"], ["merge", "--dry-run"]):
-        assert main.run(arguments) == 1
-        line = last_line(capsys)
+        line = last_line(*arguments)
         assert "broker.invalid:9092" in line
         assert "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS" in line
     assert not home.exists()
 
 
-def test_a_jar_cache_that_cannot_be_created_is_reported(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_jar_cache_that_cannot_be_created_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_JARS", "/proc/jars")
     for arguments in (["topics"], ["load-base"]):
-        assert main.run(arguments) == 1
-        assert "LAKEHOUSE_JARS" in last_line(capsys)
+        assert "LAKEHOUSE_JARS" in last_line(*arguments)
 
 
-def test_a_missing_spark_connect_server_is_reported(
-    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_spark_connect_server_is_reported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_SPARK_REMOTE", "sc://127.0.0.1:1/;token=s3cret")
-    assert main.run(["load-base"]) == 1
-    line = last_line(capsys)
+    line = last_line("load-base")
     assert "LAKEHOUSE_SPARK_REMOTE" in line
     assert "s3cret" not in line
     assert not (home / "tables").exists()

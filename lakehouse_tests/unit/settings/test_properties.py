@@ -8,10 +8,10 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 
-from lakehouse.cli import main
 from lakehouse.errors import SettingsError
 from lakehouse.kafka.clients import Clients, arguments, only_in_spark
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.commands import lakehouse_says
 
 PROPERTIES = {
     "client.id": "7",
@@ -68,13 +68,10 @@ async def open_producer(settings: Settings) -> None:
         pass
 
 
-def test_doctor_names_the_properties_that_only_spark_knows(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_doctor_names_the_properties_that_only_spark_knows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LAKEHOUSE_KAFKA_PROPERTIES", json.dumps({"client.id": "s3cret", "receive.buffer.bytes": 99887}))
-    main.run(["doctor", "--json"])
-    output = capsys.readouterr().out
+    output = lakehouse_says("doctor", "--json").out
     part = next(part for part in json.loads(output) if part["part"] == "Kafka properties")
     assert part["detail"] == "only Spark's client supports receive.buffer.bytes"
     assert "s3cret" not in output

@@ -1,4 +1,4 @@
-"""Settings: defaults, sources, and one sentence for each wrong value."""
+"""Settings: defaults, sources, and one sentence for each wrong value; and the kinds of stores, by path or URI."""
 
 import os
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 
 from lakehouse.errors import SettingsError
 from lakehouse.settings import Settings, project
+from lakehouse.settings.store import Store
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +17,13 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def refusal() -> str:
+    """The error of the settings of the environment."""
+    with pytest.raises(SettingsError) as raised:
+        Settings.load()
+    return str(raised.value)
 
 
 def test_by_default_everything_is_below_the_working_directory(empty_folder: Path) -> None:
@@ -56,9 +64,7 @@ def test_the_password_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_PASSWORD", "correct-horse")
     assert "correct-horse" not in repr(Settings.load())
     monkeypatch.setenv("LAKEHOUSE_KAFKA_SECURITY_PROTOCOL", "SASL_SSL")
-    with pytest.raises(SettingsError) as raised:
-        Settings.load()
-    assert "correct-horse" not in str(raised.value)
+    assert "correct-horse" not in refusal()
 
 
 @pytest.mark.parametrize(
@@ -88,12 +94,8 @@ def test_a_setting_that_cannot_be_used_is_named_in_one_line(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
     monkeypatch.setenv(f"LAKEHOUSE_{name}", value)
-    with pytest.raises(SettingsError) as raised:
-        Settings.load()
-    text = str(raised.value)
-    assert message in text
-    assert "LAKEHOUSE_" in text
-    assert "Correct it" in text
+    text = refusal()
+    assert message in text and "LAKEHOUSE_" in text and "Correct it" in text
     assert "docs/" not in text, "an installed user has no folder of pages"
     assert "\n" not in text
     assert name in text or value in text
@@ -133,11 +135,8 @@ def test_properties_that_cannot_be_used_are_named_and_their_values_are_not(
     monkeypatch: pytest.MonkeyPatch, properties: str, message: str
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_PROPERTIES", properties)
-    with pytest.raises(SettingsError) as raised:
-        Settings.load()
-    assert message in str(raised.value)
-    assert "LAKEHOUSE_KAFKA_PROPERTIES" in str(raised.value)
-    assert "s3cret" not in str(raised.value)
+    text = refusal()
+    assert message in text and "LAKEHOUSE_KAFKA_PROPERTIES" in text and "s3cret" not in text
     with pytest.raises(ValueError, match="KAFKA_PROPERTIES|kafka_properties") as validation_error:
         Settings()
     assert "s3cret" not in str(validation_error.value)
@@ -154,8 +153,7 @@ def test_properties_are_written_as_kafka_writes_them_and_never_shown(monkeypatch
 def test_a_client_certificate_needs_its_key(empty_folder: Path, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     (empty_folder / "file.pem").touch()
     monkeypatch.setenv(f"LAKEHOUSE_KAFKA_CLIENT_{variable}_FILE", "file.pem")
-    with pytest.raises(SettingsError, match="CERTIFICATE_FILE and LAKEHOUSE_KAFKA_CLIENT_KEY_FILE go together"):
-        Settings.load()
+    assert "CERTIFICATE_FILE and LAKEHOUSE_KAFKA_CLIENT_KEY_FILE go together" in refusal()
 
 
 def test_a_path_may_start_at_the_home_folder_of_the_user(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,9 +169,7 @@ def test_a_token_behind_the_address_of_spark_connect_is_never_shown(monkeypatch:
     assert settings.spark_place == "sc://host:15002"
     assert "s3cret" not in repr(settings)
     monkeypatch.setenv("LAKEHOUSE_SPARK_REMOTE", "sc://host:99999/;token=s3cret")
-    with pytest.raises(SettingsError) as raised:
-        Settings.load()
-    assert "s3cret" not in str(raised.value)
+    assert "s3cret" not in refusal()
 
 
 @pytest.mark.parametrize("source", ["the environment", "the env file"])
@@ -184,11 +180,9 @@ def test_a_misspelt_variable_is_reported_with_the_closest_setting(
         (empty_folder / ".env").write_text("LAKEHOUSE_KAFKA_PASSWRD=s3cret\n")
     else:
         monkeypatch.setenv("LAKEHOUSE_KAFKA_PASSWRD", "s3cret")
-    with pytest.raises(
-        SettingsError, match=r"Unknown setting LAKEHOUSE_KAFKA_PASSWRD\. Did you mean LAKEHOUSE_KAFKA_PASSWORD\?"
-    ) as raised:
-        Settings.load()
-    assert "s3cret" not in str(raised.value)
+    text = refusal()
+    assert "Unknown setting LAKEHOUSE_KAFKA_PASSWRD. Did you mean LAKEHOUSE_KAFKA_PASSWORD?" in text
+    assert "s3cret" not in text
 
 
 def test_service_variables_of_kubernetes_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,19 +193,16 @@ def test_service_variables_of_kubernetes_are_ignored(monkeypatch: pytest.MonkeyP
 
 def test_a_key_in_place_of_its_file_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_CLIENT_KEY_FILE", "-----BEGIN PRIVATE KEY-----\\nMIIs3cret")
-    with pytest.raises(SettingsError, match="LAKEHOUSE_KAFKA_CLIENT_KEY_FILE cannot be used") as raised:
-        Settings.load()
-    assert "s3cret" not in str(raised.value)
+    text = refusal()
+    assert "LAKEHOUSE_KAFKA_CLIENT_KEY_FILE cannot be used" in text and "s3cret" not in text
 
 
 def test_a_malformed_line_of_the_env_file_is_reported_by_number(empty_folder: Path) -> None:
     for text, line in (("A=1\nLAKEHOUSE_TABLES: /x\n", 2), ('LAKEHOUSE_TABLES="/x\nA=1\n', 1)):
         (empty_folder / ".env").write_text(text)
-        with pytest.raises(SettingsError, match=f"Line {line} of .env is not NAME=value"):
-            Settings.load()
+        assert f"Line {line} of .env is not NAME=value" in refusal()
     (empty_folder / ".env").write_text("LAKEHOUSE-TABLES=/x\n")
-    with pytest.raises(SettingsError, match=r"Unknown setting LAKEHOUSE-TABLES\. Did you mean LAKEHOUSE_TABLES\?"):
-        Settings.load()
+    assert "Unknown setting LAKEHOUSE-TABLES. Did you mean LAKEHOUSE_TABLES?" in refusal()
 
 
 @pytest.mark.parametrize("name", ["FOO", "export FOO", "LAKEHOUSE_SYNC"])
@@ -228,8 +219,7 @@ def test_an_empty_value_and_an_exported_one_are_lines_of_an_env_file(empty_folde
 
 def test_an_env_file_that_is_not_utf8_is_an_error(empty_folder: Path) -> None:
     (empty_folder / ".env").write_bytes(b"\xff\xfe\x00LAKE")
-    with pytest.raises(SettingsError, match=r"\.env cannot be read"):
-        Settings.load()
+    assert ".env cannot be read" in refusal()
 
 
 @pytest.mark.parametrize("root", ["abfss://box@account.dfs.core.windows.net/tables", "s3://bucket/a b", "gs://b"])
@@ -248,9 +238,8 @@ def test_a_path_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize("ending", [":S3CRET", ":S3CRET==", " S3CRET"])
 def test_a_secret_without_an_equals_sign_is_not_shown(empty_folder: Path, name: str, ending: str) -> None:
     (empty_folder / ".env").write_text(f"A=1\n{name}{ending}\n")
-    with pytest.raises(SettingsError, match="Line 2 of .env is not NAME=value") as raised:
-        Settings.load()
-    assert "S3CRET" not in str(raised.value)
+    text = refusal()
+    assert "Line 2 of .env is not NAME=value" in text and "S3CRET" not in text
 
 
 def test_the_project_is_searched_once_for_all_settings(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,3 +266,19 @@ def test_the_project_is_searched_once_for_all_settings(empty_folder: Path, monke
     )
     monkeypatch.chdir(empty_folder.parent)
     assert Settings.load().home == empty_folder.parent / "home", "another working directory gives another home"
+
+
+@pytest.mark.parametrize(
+    ("uri", "is_path", "folder"),
+    [
+        ("/data/t", True, Path("/data/t")),
+        ("file:///data/a%20b", False, Path("/data/a b")),
+        ("file:/data/t", False, Path("/data/t")),
+        ("s3a://bucket/t", False, None),
+        ("abfss://container@account.dfs.core.windows.net/t", False, None),
+    ],
+)
+def test_paths_file_uris_and_object_stores_are_distinguished(uri: str, is_path: bool, folder: Path | None) -> None:
+    store = Store(uri)
+    assert (store.is_path, store.folder) == (is_path, folder)
+    assert bool(store.options) == (folder is None)

@@ -27,11 +27,6 @@ COUNTS = View(
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path, sync=False)
-
-
-@pytest.fixture
 def definitions(settings: Settings) -> dg.Definitions:
     resources = {"lakehouse": LakehouseResource.with_settings(settings)}
     return build_defs([ORDERS, CUSTOMERS, COUNTS, DEAR], resources)

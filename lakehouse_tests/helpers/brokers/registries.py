@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import fastavro
 
-from lakehouse.declaration import Avro, Column, Late, Measure, Rollup, StreamTable
+from lakehouse.declaration import Avro, Column, Measure, Rollup, StreamTable
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.kafka.registry_client import registry
 from lakehouse.settings import Settings
@@ -56,12 +56,6 @@ def order_table(**changes: Any) -> StreamTable:
     rollup = Rollup(f"{name}_by_customer", by=["customer"], measures=measures, doc="Orders by customer.")
     values: dict[str, Any] = dict(columns=COLUMNS, key=["id"], rollups=[rollup], format=Avro())
     return redeclare(StreamTable(name, name, "Orders.", **values), **{"partitions": 1} | changes)
-
-
-def late_after(days: int) -> Late:
-    from datetime import timedelta
-
-    return Late("ordered_at", timedelta(days=days))
 
 
 def register(settings: Settings, table: StreamTable, schema: Mapping[str, Any]) -> int:

@@ -61,6 +61,7 @@ def test_duplicate_and_misplaced_keys_are_found_and_restored(stream):
     stream.sql("INSERT INTO {t} SELECT * FROM {t}")
     duplicate_finding = verify.verify_keys(stream.context)
     assert duplicate_finding.detail.count(" has 2 rows.") == 2
+    assert "1.000000, 77.600006, 2023-01-01 01:00:00 has 2 rows" in duplicate_finding.detail
     assert f"lakehouse audit {stream.table.name}" in duplicate_finding.detail
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
     stream.sql("UPDATE {t} SET observed_month = DATE'2022-12-01' WHERE latitude = 1")

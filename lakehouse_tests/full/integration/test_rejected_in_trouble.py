@@ -39,13 +39,16 @@ def stream(shared_stream: Stream) -> Iterator[Stream]:
         yield shared_stream
 
 
-@pytest.mark.invariant("8.4")
+@pytest.mark.invariant("8.3", "8.4")
 def test_the_next_redrive_repairs_one_that_crashed_before_or_after_its_commit(stream, monkeypatch):
     first_offset = end(stream)
     (hour,) = hot(stream, 1)
     stream.merge()
     with crashing(monkeypatch, "merge_by_key"):
         redrive_records(stream)
+    assert list_rejections(stream, first_offset) == {"out_of_range": [first_offset]}
+    with crashing(monkeypatch, "merge_by_key"):
+        wider(stream).replay()
     assert list_rejections(stream, first_offset) == {"out_of_range": [first_offset]}
     with crashing(monkeypatch, "store_rejected"):
         redrive_records(stream)

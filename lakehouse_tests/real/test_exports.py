@@ -111,8 +111,7 @@ def test_the_changes_of_a_feed_are_its_new_rows(stream: MaintainedStream) -> Non
 @pytest.mark.slow
 @pytest.mark.invariant("10.12")
 def test_a_restored_table_stops_the_changes(stream: MaintainedStream) -> None:
-    stream.send_hours(1)
-    stream.merge()
+    stream.merge_hours(1)
     exporter = exporter_of(stream, changes=True)
     exporter.update()
     version = stream.ledger.version

@@ -55,8 +55,7 @@ def order(number: int, days: float, **fields: Any) -> bytes:
 def test_rows_are_in_the_partition_of_their_value_and_move_as_one_row(spark, broker, partition_by, key, names):
     stream = Stream(spark, broker, orders(partition_by, key))
     create_topic(broker, stream.table)
-    stream.send(order(1, 0), order(2, 1.5, pieces=5), order(3, 400, pieces=None))
-    stream.merge()
+    stream.send_and_merge(order(1, 0), order(2, 1.5, pieces=5), order(3, 400, pieces=None))
     stream.refresh()
     column = partition_by.name
     assert stream.sql(f"SELECT DISTINCT CAST({column} AS STRING) FROM {{t}} ORDER BY 1") == [(name,) for name in names]

@@ -32,8 +32,7 @@ def test_a_change_is_planned_until_it_is_applied(spark, broker):
     stream = Stream.create(spark, broker, base=None, references=())
     suffixes = ["", "_rejected", "_changes", "_by_location"]
     assert planned_kinds(stream, stream.table) == [(suffix, "create") for suffix in suffixes]
-    stream.send(record(time=hour(0)))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(0)))
     stream.refresh()
     assert planned_kinds(stream, stream.table) == []
 
@@ -49,8 +48,7 @@ def test_a_change_is_planned_until_it_is_applied(spark, broker):
     ]
     version = DeltaTable(stream.uri).version()
     assert DeltaTable(stream.uri).version() == version, "nothing is written"
-    stream.send(record(time=hour(1), station="north"))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(1), station="north"))
     stream.refresh()
     assert planned_kinds(stream, stream.table) == []
     assert stream.sql("SELECT station FROM {t} ORDER BY observed_at") == [(None,), ("north",)]
@@ -69,8 +67,7 @@ def test_a_change_is_planned_until_it_is_applied(spark, broker):
 @pytest.mark.slow
 def test_another_key_is_refused_before_anything_is_written(spark, broker):
     stream = Stream.create(spark, broker, base=None, references=())
-    stream.send(record(time=hour(0)))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(0)))
     stream.refresh()
     version = stream.ledger.version
     for key in (["latitude", "observed_at"], ["observed_at"]):
@@ -88,12 +85,10 @@ def test_another_key_is_refused_before_anything_is_written(spark, broker):
 @pytest.mark.slow
 def test_a_table_without_a_recorded_key_gets_one(spark, broker):
     stream = Stream.create(spark, broker, base=None, references=())
-    stream.send(record(time=hour(0)))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(0)))
     spark.sql(f"ALTER TABLE delta.`{stream.uri}` UNSET TBLPROPERTIES ('lakehouse.key')")
     assert ("", "set property") in planned_kinds(stream, stream.table)
-    stream.send(record(time=hour(1)))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(1)))
     stream.refresh()
     assert planned_kinds(stream, stream.table) == []
 
@@ -101,8 +96,7 @@ def test_a_table_without_a_recorded_key_gets_one(spark, broker):
 @pytest.mark.slow
 def test_the_plan_refuses_the_changes_at_which_a_run_would_stop(spark, broker):
     stream = Stream.create(spark, broker, references=())
-    stream.send(record(time=hour(0)))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(0)))
     stream.refresh()
     assert planned_kinds(stream, stream.table) == [], "the run does not create a base table that was never loaded"
     moved_table = redeclare(stream.table, topic="elsewhere", columns=[*stream.table.columns, STATION])

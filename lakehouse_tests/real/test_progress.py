@@ -169,8 +169,7 @@ def test_a_merge_waits_for_the_process_that_writes_the_table(stream, monkeypatch
 def test_after_a_restore_the_undone_records_are_merged_again(stream):
     before = stream.ledger
     for _ in range(2):
-        stream.send_hours(1)
-        stream.merge()
+        stream.merge_hours(1)
     rows, number = stream.snapshot(), stream.ledger.next_number
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {before.version}")
     assert stream.ledger.progress == before.progress
@@ -184,8 +183,7 @@ def test_after_a_restore_the_undone_records_are_merged_again(stream):
 @pytest.mark.invariant("1.13")
 def test_a_restore_between_plan_and_commit_loses_no_record(stream, interference):
     version = stream.ledger.version
-    hours = stream.send_hours(1)
-    stream.merge()
+    hours = stream.merge_hours(1)
     hours += stream.send_hours(1)
     interference.before_reading(lambda: stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}"))
     stream.merge()
@@ -195,8 +193,7 @@ def test_a_restore_between_plan_and_commit_loses_no_record(stream, interference)
 @pytest.mark.invariant("1.9")
 def test_commits_of_other_programs_are_skipped_and_listed(stream):
     before = progress_of(stream)
-    stream.send_hours(1)
-    stream.merge()
+    stream.merge_hours(1)
     stream.sql("UPDATE {t} SET temperature_2m = 0")
     stream.sql("OPTIMIZE {t}")
     rows = stream.temperatures()

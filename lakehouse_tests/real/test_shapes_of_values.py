@@ -66,10 +66,9 @@ def test_wrong_values_are_null_next_to_their_text_and_base64_is_opened_by_the_wo
     )
     create_topic(broker, stream.table)
     lines = ['{"at": "31/Jan/2026 10:15 +0200"}', '{"at": "31/Mai/2026 10:15 Z"}', "panic: out of memory"]
-    stream.send(
+    (outcome,) = stream.send_and_merge(
         *[json.dumps({"id": n, "log": line, "data_base64": "eyJuIjogN30="}).encode() for n, line in enumerate(lines)]
     )
-    (outcome,) = stream.merge()
     assert outcome.entry.commit.rejected == 0
     query = f"SELECT id, log, date_format(at, 'yyyy-MM-dd HH:mm'), n FROM delta.`{stream.uri}` ORDER BY id"
     assert [tuple(row) for row in stream.spark.sql(query).collect()] == [
@@ -88,8 +87,7 @@ def test_a_column_that_is_added_later_is_filled_by_a_replay_or_from_the_unmapped
     stream = Stream(spark, broker, declare(Json()))
     create_topic(broker, stream.table)
     stream.send(b'{"n": 1, "campaign": "may"}', key=KEY_1)
-    stream.send(b'{"n": 2, "campaign": "june"}', key=KEY_2)
-    stream.merge()
+    stream.send_and_merge(b'{"n": 2, "campaign": "june"}', key=KEY_2)
     campaign = Column("campaign", "STRING", "Campaign.", keep=True)
     stream.table = replace(stream.table, columns=[*stream.table.columns, campaign])
     stream.replay(max_records=1)
@@ -101,8 +99,7 @@ def test_a_column_that_is_added_later_is_filled_by_a_replay_or_from_the_unmapped
     stream.spark.sql(f"UPDATE {place} SET campaign = NULL").collect()
     filling = "campaign = get_json_object(rest, '$.campaign') WHERE campaign IS NULL"
     stream.spark.sql(f"UPDATE {place} SET {filling}").collect()
-    stream.send(b'{"n": 3}', key=KEY_1)
-    stream.merge()
+    stream.send_and_merge(b'{"n": 3}', key=KEY_1)
     assert stream.spark.sql(f"SELECT id, n, campaign FROM {place} ORDER BY id").collect() == [
         (1, 3.0, "may"),
         (2, 2.0, "june"),

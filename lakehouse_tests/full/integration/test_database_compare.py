@@ -98,8 +98,7 @@ def test_compare_knows_each_type_and_names_the_columns_that_it_cannot_compare(
         "per%cent": "x%",
         "big": 1e20,
     }
-    stream.send(change("r", 7, fields))
-    stream.merge()
+    stream.send_and_merge(change("r", 7, fields))
     url = f"postgresql://postgres@127.0.0.1:{postgres.port}/{database}"
     comparison = compare(broker, stream.table, Source(url, "public.items"), 0.0)
     (difference,) = comparison.differences

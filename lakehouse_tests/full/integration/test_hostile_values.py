@@ -111,8 +111,7 @@ def test_the_detail_of_a_rejected_record_is_printable(stream: Stream, capsys: py
     lines = [line(shop="x", price=value) for value in invalid_values] + [
         f'{{"{"a" * 9}\\u001b[2J": 1, "a": 2, "a": 3}}'.encode()
     ]
-    stream.send(*lines, b'{"\\u001b[2J\\u202e": 1, "\\u001b[2J\\u202e": 2}', b"\x1b[2J", b'["\x1b[2J"]')
-    stream.merge()
+    stream.send_and_merge(*lines, b'{"\\u001b[2J\\u202e": 1, "\\u001b[2J\\u202e": 2}', b"\x1b[2J", b'["\x1b[2J"]')
     rejected_rows = stream.spark.read.format("delta").load(stream.settings.table_uri(stream.table.rejected_name))
     details = [row.detail for row in rejected_rows.collect()]
     assert len(details) == len(lines) + 3

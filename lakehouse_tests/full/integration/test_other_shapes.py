@@ -39,11 +39,9 @@ def vacuum(uri: str) -> None:
 def test_a_table_of_one_boolean_key_is_merged_replayed_and_derived_without_change_data(spark, broker):
     stream = Stream(spark, broker, switches())
     create_topic(broker, stream.table)
-    stream.send(state(True), state(True))
-    stream.merge()
+    stream.send_and_merge(state(True), state(True))
     stream.refresh()
-    stream.send(state(False))
-    stream.merge()
+    stream.send_and_merge(state(False))
     rows_before = stream.snapshot_of("is_on")
     stream.replay()
     assert stream.snapshot_of("is_on") == rows_before

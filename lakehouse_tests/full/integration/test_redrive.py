@@ -18,8 +18,7 @@ def stream(spark, broker):
     """Two records above the declared range, one of them older than a valid record of its key, and a broken record."""
     stream = Stream.create(spark, broker)
     hot_records = [record(time=hour(0), temperature_2m=80.0), record(time=hour(1), temperature_2m=81.0)]
-    stream.send(*hot_records, b"{", record(time=hour(1), temperature_2m=1.0))
-    stream.merge()
+    stream.send_and_merge(*hot_records, b"{", record(time=hour(1), temperature_2m=1.0))
     return stream
 
 

@@ -23,10 +23,6 @@ class MaintainedStream(Stream):
         results = maintain(TableContext(self.spark, self.settings, self.table))
         return {result.name.removeprefix(self.table.name): result for result in results}
 
-    def send_and_merge(self, *values: bytes) -> None:
-        self.send(*values)
-        self.merge()
-
     def set_retention(self, retention: timedelta) -> None:
         """Set a retention, also one below the minimum of a declaration, so that no test waits an hour."""
         self.table = replace(self.table, upkeep=Upkeep(retention=_WEEK))

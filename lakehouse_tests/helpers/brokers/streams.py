@@ -101,11 +101,21 @@ class Stream:
         self.send(*(record(time=time) for time in hours), partition=partition)
         return hours
 
+    def merge_hours(self, count: int, partition: int = 0) -> list[str]:
+        """Send one record for each of several new hours, and merge all that waits; return the hours."""
+        hours = self.send_hours(count, partition)
+        self.merge()
+        return hours
+
     def send(self, *values: bytes | None, partition: int = 0, key: bytes = b"key") -> None:
         send(self.settings, self.table.topic, values, partition, key)
 
     def merge(self, max_records: int | None = None, **request: Any) -> list[Outcome]:
         return batches.merge_all(self.context, Request(max_records, **request))
+
+    def send_and_merge(self, *values: bytes | None, partition: int = 0, key: bytes = b"key") -> list[Outcome]:
+        self.send(*values, partition=partition, key=key)
+        return self.merge()
 
     def replay(self, **request: Any) -> list[Outcome]:
         return replay(self.context, None, Request(**request))

@@ -294,8 +294,7 @@ def test_a_recorded_stream_gives_the_rows_that_its_database_had(spark: SparkSess
     """The database had 32 columns of every common type; the stream has a snapshot, changed keys and a truncate."""
     recorded = workload.declaration(recording.DATABASE)
     name = f"t_{uuid4().hex[:12]}"
-    stream = Stream(spark, broker, replace(recorded, name=name, topic="", source=Topic(name), rollups=[]))
-    create_topic(broker, stream.table)
+    stream = Stream.of(spark, broker, replace(recorded, name=name, topic="", source=Topic(name), rollups=[]))
     recording.publish_recording(broker, name)
     _, expected_rows = recording.read_recording()
     outcomes = stream.merge()

@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame
 
 from lakehouse.declaration import Column, Computed, Measure, Rollup, StreamTable, Time, Value
 from lakehouse.declaration.sql import computed_sql
-from lakehouse.kafka import create_topic
 from lakehouse.operations.verify import verify_rollup
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.expressions import BENIGN, KINDS, ROWS, TYPES, expression
@@ -128,8 +127,7 @@ def order(number: int, **fields: Any) -> bytes:
 @pytest.mark.invariant("4.6")
 @pytest.mark.slow
 def test_computed_columns_follow_their_sources_and_move_rows_between_partitions(spark, broker) -> None:
-    stream = Stream(spark, broker, orders(SIZE, SOLD_ON, PER_PIECE, NUMBER, partition_by=Value("sold_on")))
-    create_topic(broker, stream.table)
+    stream = Stream.of(spark, broker, orders(SIZE, SOLD_ON, PER_PIECE, NUMBER, partition_by=Value("sold_on")))
     (first,) = stream.send_and_merge(
         order(1, sold_at=86_399, pieces=100, note="12"),
         order(2, sold_at=86_400, pieces=0, note="twelve"),
@@ -163,8 +161,7 @@ def test_computed_columns_follow_their_sources_and_move_rows_between_partitions(
 @pytest.mark.slow
 def test_a_computed_column_added_later_is_null_in_existing_rows(spark, broker) -> None:
     table = orders(SIZE)
-    stream = Stream(spark, broker, table)
-    create_topic(broker, table)
+    stream = Stream.of(spark, broker, table)
     stream.send_and_merge(order(1, pieces=1), order(2, pieces=2))
     wider_table = replace(table, columns=[*table.columns, PER_PIECE])
     stream = Stream(spark, broker, wider_table)

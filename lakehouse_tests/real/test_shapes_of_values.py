@@ -84,8 +84,7 @@ def test_wrong_values_are_null_next_to_their_text_and_base64_is_opened_by_the_wo
 def test_a_column_that_is_added_later_is_filled_by_a_replay_or_from_the_unmapped_fields(
     spark: Any, broker: Settings
 ) -> None:
-    stream = Stream(spark, broker, declare(Json()))
-    create_topic(broker, stream.table)
+    stream = Stream.of(spark, broker, declare(Json()))
     stream.send(b'{"n": 1, "campaign": "may"}', key=KEY_1)
     stream.send_and_merge(b'{"n": 2, "campaign": "june"}', key=KEY_2)
     campaign = Column("campaign", "STRING", "Campaign.", keep=True)
@@ -111,8 +110,7 @@ def test_a_column_that_is_added_later_is_filled_by_a_replay_or_from_the_unmapped
 @pytest.mark.invariant("8.5", "1.2")
 @pytest.mark.parametrize("form", SHAPES, ids=repr)
 def test_values_of_each_shape_become_rows_and_others_are_rejected(spark: Any, broker: Settings, form: Format) -> None:
-    stream = Stream(spark, broker, declare(form))
-    create_topic(broker, stream.table)
+    stream = Stream.of(spark, broker, declare(form))
     values = SHAPES[form]
     first, second, invalid = (
         [compress(value, form.codec) for value in values] if isinstance(form, Compressed) else values

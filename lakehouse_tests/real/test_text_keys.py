@@ -11,7 +11,6 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import Column, RecordKey, StreamTable
 from lakehouse.derived import refresh
-from lakehouse.kafka import create_topic
 from lakehouse_tests.helpers.brokers.streams import Stream
 
 LONG_KEY = "ä" * 99
@@ -45,9 +44,7 @@ def thing(name: str, size: int) -> bytes:
 
 @pytest.fixture
 def stream(spark, broker):
-    stream = Stream(spark, broker, named_things())
-    create_topic(broker, stream.table)
-    return stream
+    return Stream.of(spark, broker, named_things())
 
 
 def sizes(stream: Stream) -> list[tuple[str, int]]:
@@ -93,8 +90,7 @@ def test_rows_with_binary_keys_can_be_deleted_and_a_replay_rejects_their_records
     def with_key_source(table: StreamTable, source: RecordKey) -> StreamTable:
         return replace(table, columns=[replace(table.record_columns[0], source=source), table.record_columns[1]])
 
-    stream = Stream(spark, broker, with_key_source(named_things(), RecordKey("any_text")))
-    create_topic(broker, stream.table)
+    stream = Stream.of(spark, broker, with_key_source(named_things(), RecordKey("any_text")))
     stream.send(b'{"size":1}', key=BINARY)
     stream.send_and_merge(b'{"size":2}', key=b"plain")
     refresh.refresh_changes(stream.context)
@@ -124,8 +120,7 @@ def test_keys_of_eight_bytes_are_numbers(spark, broker):
         Column("id", "BIGINT", "Which.", source=RecordKey("big_endian"), required=True),
         Column("size", "BIGINT", "How large it is."),
     ]
-    stream = Stream(spark, broker, replace(named_things(), columns=columns, key=["id"]))
-    create_topic(broker, stream.table)
+    stream = Stream.of(spark, broker, replace(named_things(), columns=columns, key=["id"]))
     for number, size in ((7, 1), (2**40, 2), (-1, 3), (7, 4)):
         stream.send(json.dumps({"size": size}).encode(), key=number.to_bytes(8, "big", signed=True))
     stream.send_and_merge(b"{}", key=b"7")

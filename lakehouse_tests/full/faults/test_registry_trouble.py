@@ -13,7 +13,6 @@ import requests
 from lakehouse.declaration import Column
 from lakehouse.errors import RegistryError
 from lakehouse.ingest.redrive import redrive
-from lakehouse.kafka import create_topic
 from lakehouse.kafka import registry_client as registries
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, encode_records, order_table, register
@@ -29,9 +28,7 @@ def stream(spark: Any, broker: Settings, fragile_registry: OneServer, monkeypatc
     """Orders whose schemas are in the registry that tests harm; a failed request is an error at once."""
     monkeypatch.setattr(registries, "_PATIENCE", 0.0)
     settings = Settings(**{**broker.model_dump(), "registry_url": fragile_registry.embedded.address})
-    new_stream = Stream(spark, settings, order_table())
-    create_topic(settings, new_stream.table)
-    return new_stream
+    return Stream.of(spark, settings, order_table())
 
 
 def encode_first(schema_id: int, *numbers: int, total: float = 1.0) -> list[bytes]:

@@ -17,7 +17,7 @@ from lakehouse.declaration import Column, Measure, Rollup, StreamTable
 from lakehouse.errors import BaseFileError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.sources import OpenMeteoFiles
-from lakehouse.kafka import create_topic, publish, read_topic
+from lakehouse.kafka import publish, read_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.places import DATA
@@ -78,8 +78,7 @@ def odd_home(broker: Settings, tmp_path_factory: pytest.TempPathFactory) -> Sett
 
 @pytest.fixture
 def stream(spark: SparkSession, odd_home: Settings) -> Iterator[Stream]:
-    stream = Stream(spark, odd_home, prices())
-    create_topic(odd_home, stream.table)
+    stream = Stream.of(spark, odd_home, prices())
     yield stream
     shutil.rmtree(odd_home.tables_root, ignore_errors=True)
 

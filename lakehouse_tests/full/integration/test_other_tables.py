@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from lakehouse.declaration import Column, Measure, Rollup, StreamTable, Time
-from lakehouse.kafka import create_topic, publish
+from lakehouse.kafka import publish
 from lakehouse.operations.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.brokers.streams import Stream
 
@@ -35,9 +35,7 @@ def line(**fields: object) -> bytes:
 
 @pytest.fixture
 def stream(spark, broker):
-    stream = Stream(spark, broker, prices())
-    create_topic(broker, stream.table)
-    return stream
+    return Stream.of(spark, broker, prices())
 
 
 @pytest.mark.invariant("13.1", "13.2", "13.5")

@@ -9,7 +9,6 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import Column, Computed, Day, Measure, Month, Rollup, StreamTable, Time, Topic
 from lakehouse.errors import TableError
-from lakehouse.kafka import create_topic
 from lakehouse.operations.planned_changes import plan_changes
 from lakehouse.operations.rewrite_tables import rewrite_tables
 from lakehouse.operations.verify import verify_rollup
@@ -93,8 +92,7 @@ def test_a_column_with_the_name_of_a_partition_must_hold_its_periods(spark, brok
     table = StreamTable(
         name, source=Topic(name, partitions=1), doc="Sales.", columns=[time_column], key=["sold_at"], rollups=[rollup]
     )
-    stream = Stream(spark, broker, table)
-    create_topic(broker, table)
+    stream = Stream.of(spark, broker, table)
     stream.send_and_merge(b'{"sold_at": 0}', b'{"sold_at": 5000000}')
     month_column = Computed("sold_month", "DATE", sql="CAST(sold_at AS DATE)", doc="A day.")
     stream.table = replace(table, columns=[time_column, month_column])

@@ -86,7 +86,11 @@ class Stream:
 
     @classmethod
     def create(cls, spark: SparkSession, settings: Settings, **changes: Any) -> Self:
-        table = unique_table(**changes)
+        return cls.of(spark, settings, unique_table(**changes))
+
+    @classmethod
+    def of(cls, spark: SparkSession, settings: Settings, table: StreamTable) -> Self:
+        """Create the topic of a table, and return its stream."""
         create_topic(settings, table)
         return cls(spark, settings, table)
 

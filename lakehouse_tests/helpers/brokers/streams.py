@@ -75,6 +75,13 @@ def send(
     asyncio.run(run())
 
 
+def accept_gap(context: TableContext) -> Entry:
+    """Accept the gap of a table."""
+    gap = repair.propose_gap(context.settings, context.table)
+    assert gap, "no record is missing"
+    return repair.record(context, gap)
+
+
 @dataclass
 class Stream:
     """A table under test with a topic on a real broker; several tests may share its history."""
@@ -126,9 +133,7 @@ class Stream:
 
     def accept_gap(self) -> Entry:
         """Accept the gap, as a user does who confirms it."""
-        gap = repair.propose_gap(self.settings, self.table)
-        assert gap, "no record is missing"
-        return repair.record(self.context, gap)
+        return accept_gap(self.context)
 
     @property
     def context(self) -> TableContext:

@@ -53,8 +53,7 @@ def order(number: int, days: float, **fields: Any) -> bytes:
 )
 def test_rows_are_in_the_partition_of_their_value_and_move_as_one_row(spark, broker, partition_by, key, names):
     stream = Stream.of(spark, broker, orders(partition_by, key))
-    stream.send_and_merge(order(1, 0), order(2, 1.5, pieces=5), order(3, 400, pieces=None))
-    stream.refresh()
+    stream.send_and_refresh(order(1, 0), order(2, 1.5, pieces=5), order(3, 400, pieces=None))
     column = partition_by.name
     assert stream.sql(f"SELECT DISTINCT CAST({column} AS STRING) FROM {{t}} ORDER BY 1") == [(name,) for name in names]
     # the first order again, and the second with another payment, delivery and shop

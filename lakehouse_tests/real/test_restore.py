@@ -46,11 +46,9 @@ def restore(stream: Stream, version: int, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_merge_after_the_command_reads_the_undone_records_again(spark, broker, monkeypatch):
     stream = Stream.create(spark, broker, base=None)
-    stream.send_and_merge(record(time=hour(0), temperature_2m=1.0))
-    stream.refresh()
+    stream.send_and_refresh(record(time=hour(0), temperature_2m=1.0))
     version = stream.ledger.version
-    stream.send_and_merge(record(time=hour(0), temperature_2m=2.0), record(time=hour(1), temperature_2m=3.0))
-    stream.refresh()
+    stream.send_and_refresh(record(time=hour(0), temperature_2m=2.0), record(time=hour(1), temperature_2m=3.0))
     restore(stream, version, monkeypatch)
     assert stream.temperatures() == {hour(0): 1.0}
     (outcome,) = stream.merge()

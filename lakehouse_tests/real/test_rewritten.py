@@ -85,8 +85,7 @@ def test_nothing_is_rewritten_before_the_change_feed_has_read_all_changes(stream
 @pytest.mark.invariant("1.3", "4.6")
 @pytest.mark.slow
 def test_the_command_named_by_the_refusal_changes_types_and_partitions(stream: Stream) -> None:
-    stream.send_and_merge(sale(3, 1, 1))
-    stream.refresh()
+    stream.send_and_refresh(sale(3, 1, 1))
     progress, totals = stream.ledger.progress, stream.ledger.totals
     (rollup,) = stream.table.rollups
     measures = {**rollup.measures, "most": Measure("max(pieces)", "DECIMAL(9,1)", "Most pieces.")}

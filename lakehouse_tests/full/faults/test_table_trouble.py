@@ -70,8 +70,7 @@ def next_hour(rows: Rows) -> str:
 def stream(spark, broker):
     """Four hours are merged and are in the feed and the rollup. Each test leaves every table correct."""
     stream = DeletingStream.create(spark, broker)
-    stream.send_and_merge(*(record(time=hour(number), temperature_2m=float(number)) for number in range(4)))
-    stream.refresh()
+    stream.send_and_refresh(*(record(time=hour(number), temperature_2m=float(number)) for number in range(4)))
     return stream
 
 
@@ -246,8 +245,7 @@ def test_a_rollup_is_rebuilt_after_its_declaration_changed(stream, attack):
         )
         assert extended_stream.sql("SELECT max(humidity_after) FROM {changes}") == [(50.0,)]
     with attack(LOST, "declaration changed: fewer groups"):
-        extended_stream.send_and_merge(record(time="2023-12-01T00:00"))
-        extended_stream.refresh()
+        extended_stream.send_and_refresh(record(time="2023-12-01T00:00"))
         smaller_rollup = replace(rollup, by=[name for name in rollup.by if name != "observed_month"])
         extended_stream = replace(extended_stream, table=replace(extended_table, rollups=[smaller_rollup]))
         assert_all_is_right(extended_stream)

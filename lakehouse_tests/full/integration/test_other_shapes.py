@@ -37,8 +37,7 @@ def vacuum(uri: str) -> None:
 
 def test_a_table_of_one_boolean_key_is_merged_replayed_and_derived_without_change_data(spark, broker):
     stream = Stream.of(spark, broker, switches())
-    stream.send_and_merge(state(True), state(True))
-    stream.refresh()
+    stream.send_and_refresh(state(True), state(True))
     stream.send_and_merge(state(False))
     rows_before = stream.snapshot_of("is_on")
     stream.replay()

@@ -111,8 +111,7 @@ def test_rows_without_the_new_partition_column_are_in_the_null_partition(stream:
     time_column = Column("sold_at", "TIMESTAMP", written=Time(epoch="seconds"), doc="UTC.")
     stream.table = replace(stream.table, columns=[*stream.table.columns, time_column], partition_by=Day("sold_at"))
     rewrite_tables(stream.context)
-    stream.send_and_merge(b'{"id": 1, "pieces": 1, "price": 1, "sold_at": 0}')
-    stream.refresh()
+    stream.send_and_refresh(b'{"id": 1, "pieces": 1, "price": 1, "sold_at": 0}')
     query = "SELECT id, CAST(sold_day AS STRING) FROM {t} ORDER BY id"
     assert stream.sql(query) == [(1, "1970-01-01"), (2, None), (3, None)]
     assert_exact(stream, "id")
@@ -120,8 +119,7 @@ def test_rows_without_the_new_partition_column_are_in_the_null_partition(stream:
 
 def create_two_days(spark, broker) -> Stream:
     new_stream = Stream.create(spark, broker, base=None, references=())
-    new_stream.send_and_merge(record(time=hour(0)), record(time=hour(30), temperature_2m=1.5))
-    new_stream.refresh()
+    new_stream.send_and_refresh(record(time=hour(0)), record(time=hour(30), temperature_2m=1.5))
     return new_stream
 
 
@@ -153,8 +151,7 @@ def test_a_rewrite_to_another_period_drops_the_old_column_and_works_again_after_
         stream.refresh()
     stream.table = daily_table
     rewrite_tables(stream.context)
-    stream.send_and_merge(record(time=hour(0), temperature_2m=3.0))
-    stream.refresh()
+    stream.send_and_refresh(record(time=hour(0), temperature_2m=3.0))
     assert stream.sql("SELECT temperature_2m FROM {t} ORDER BY observed_at") == [(3.0,), (1.5,)]
     assert len(stream.sql("SELECT * FROM {rollup}")) == 2
     assert_exact(stream, "observed_at")

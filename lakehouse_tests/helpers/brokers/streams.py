@@ -128,6 +128,11 @@ class Stream:
         self.send(*values, partition=partition, key=key)
         return self.merge()
 
+    def send_and_refresh(self, *values: bytes | None) -> tuple[Any, Any]:
+        """Send and merge values, and refresh the derived tables."""
+        self.send_and_merge(*values)
+        return self.refresh()
+
     def replay(self, **request: Any) -> list[Outcome]:
         return replay(self.context, None, Request(**request))
 

@@ -47,8 +47,7 @@ def with_wide_columns(table: StreamTable) -> StreamTable:
 def narrow_sales(spark: SparkSession, broker: Settings) -> Stream:
     """Merge three sales with narrow types; one of them changes after the last refresh of the derived tables."""
     stream = Stream.of(spark, broker, sales(PIECES, PRICE, ID, "INT"))
-    stream.send_and_merge(sale(1, 5, 9.99), sale(2, 6, 9.99), sale(3, None, None))
-    stream.refresh()
+    stream.send_and_refresh(sale(1, 5, 9.99), sale(2, 6, 9.99), sale(3, None, None))
     stream.send(sale(2, 7, 1))
     stream.merge()  # the derived tables have not read this batch
     return stream

@@ -202,10 +202,8 @@ def test_rejected_elements_of_a_record_that_belongs_to_another_table_are_resolve
 def test_a_rejected_record_that_belongs_to_another_table_is_resolved(spark: SparkSession, broker: Settings) -> None:
     name = unique_table().name
     columns = [Column("id", "BIGINT", "Number.", required=True), Column("n", "INT", "How many.", between=(0, 9))]
-    stream = Stream(
-        spark, broker, StreamTable(name, source=Topic(name, partitions=1), doc="Orders.", columns=columns, key=["id"])
-    )
-    create_topic(broker, stream.table)
+    table = StreamTable(name, source=Topic(name, partitions=1), doc="Orders.", columns=columns, key=["id"])
+    stream = Stream.of(spark, broker, table)
     stream.send_and_merge(b'{"id": 1, "n": 3}', b'{"id": 2, "n": 30, "type": "other"}')
     stream.table = replace(stream.table, where=FieldIs("type", ["order"]))
     (outcome,) = redrive(stream.context)

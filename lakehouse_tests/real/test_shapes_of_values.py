@@ -22,7 +22,6 @@ from lakehouse.declaration import (
 )
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.unpacking.compression import compress
-from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.tables.rows import rows_of
@@ -61,10 +60,8 @@ def test_wrong_values_are_null_next_to_their_text_and_base64_is_opened_by_the_wo
         Column("n", "INT", "A number.", source=("data_base64", "n")),
     ]
     name = f"lines_{uuid4().hex[:8]}"
-    stream = Stream(
-        spark, broker, StreamTable(name, name, "Lines.", columns, ["id"], format=Json(in_base64="data_base64"))
-    )
-    create_topic(broker, stream.table)
+    table = StreamTable(name, name, "Lines.", columns, ["id"], format=Json(in_base64="data_base64"))
+    stream = Stream.of(spark, broker, table)
     lines = ['{"at": "31/Jan/2026 10:15 +0200"}', '{"at": "31/Mai/2026 10:15 Z"}', "panic: out of memory"]
     (outcome,) = stream.send_and_merge(
         *[json.dumps({"id": n, "log": line, "data_base64": "eyJuIjogN30="}).encode() for n, line in enumerate(lines)]

@@ -203,14 +203,11 @@ def changes_layout(table: StreamTable, settings: Settings) -> Layout:
             "True if the row combines several changes, because the single ones were deleted before the feed read them.",
         ),
     ]
-    doc = f"Changes of {table.name}: one row for each key and version that changed it."
-    uri = settings.table_uri(table.changes_name)
-    columns = [*keys, *change_columns, *values]
     return Layout(
         table.changes_name,
-        uri,
-        doc,
-        columns,
+        settings.table_uri(table.changes_name),
+        f"Changes of {table.name}: one row for each key and version that changed it.",
+        [*keys, *change_columns, *values],
         statistics=["source_version"],
         retention=table.upkeep.retention,
         anchors=[column.name for column in (*keys, *change_columns)],

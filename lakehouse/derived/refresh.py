@@ -85,10 +85,9 @@ def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Lay
     columns += [
         TableColumn(name, measure.type, measure.doc, is_recomputed=True) for name, measure in rollup.measures.items()
     ]
-    uri = settings.table_uri(rollup.name)
     return Layout(
         rollup.name,
-        uri,
+        settings.table_uri(rollup.name),
         rollup.doc,
         columns,
         statistics=rollup.by,
@@ -131,7 +130,9 @@ def update_rollup(upstream: Upstream, rollup: Rollup, rollup_table: StoredTable,
     if has_other_types:
         entry = rollup_table.replace_rows(rows.select(*layout.names), commit)
     else:
-        entry = rollup_table.merge(rows, _rebuild_spec(rollup), commit)
+        never_equal = f"{equal_values(rollup.by)} AND s._can_match"  # every row is replaced
+        insert = from_source([*rollup.by, *rollup.measures])
+        entry = rollup_table.merge(rows, MergeSpec(never_equal, insert=insert, delete_unmatched=True), commit)
     return replace(derived_from(layout.name, upstream, entry, rebuilt=True), computed_groups=rows)
 
 
@@ -199,9 +200,3 @@ def _changed_groups(changes: DataFrame, rollup: Rollup) -> DataFrame:
         return changes.where(f"{side} IS NOT NULL").select(*columns)
 
     return select_groups(staged.BEFORE).union(select_groups(staged.AFTER)).distinct()
-
-
-def _rebuild_spec(rollup: Rollup) -> MergeSpec:
-    """Return a MERGE that replaces every row, also after a declaration with other groups or measures."""
-    never_equal = f"{equal_values(rollup.by)} AND s._can_match"
-    return MergeSpec(never_equal, insert=from_source([*rollup.by, *rollup.measures]), delete_unmatched=True)

@@ -58,10 +58,6 @@ class Selection:
     columns: tuple[str, ...]
     changes: pa.RecordBatchReader | None = None
 
-    def of_changes(self, changes: pa.RecordBatchReader) -> "Selection":
-        """Return the selection of changes in place of all rows."""
-        return replace(self, changes=changes)
-
     @property
     def read_columns(self) -> tuple[str, ...]:
         """The columns to read of the table."""
@@ -187,7 +183,8 @@ class Attempt:
         selection = Selection(self.export, version, ledger.rows_version, columns)
         if self.since is None:
             return selection
-        return selection.of_changes(self._read_changes(self.since, table, selection.read_columns, failures))
+        changes = self._read_changes(self.since, table, selection.read_columns, failures)
+        return replace(selection, changes=changes)
 
     def _read_changes(
         self, since: int, table: DeltaTable, names: tuple[str, ...], failures: list[ChangesGoneError]

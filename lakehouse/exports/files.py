@@ -12,8 +12,9 @@ from typing import Any, BinaryIO, Protocol
 import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 
-from lakehouse.exports.manifests import ExportedFile, file_name, sync_folder
+from lakehouse.exports.manifests import ExportedFile, file_name
 from lakehouse.exports.row_texts import csv_fields, csv_line, json_line
+from lakehouse.ledger.durability import sync_path
 
 _TIME = pa.timestamp("us", "UTC")
 _GROUP_ROWS, _GROUP_BYTES = 100_000, 2**26  # of a row group of Parquet
@@ -153,7 +154,7 @@ def sync_file(file: BinaryIO) -> None:
 def sync_names(folder: Path, files: Iterable[ExportedFile]) -> None:
     """Write the names of files, and those of their folders, to the disk."""
     for place in sorted({(folder / file.path).parent for file in files} | {folder, folder.parent}, reverse=True):
-        sync_folder(place)
+        sync_path(place)
 
 
 class _Rows:

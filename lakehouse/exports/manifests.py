@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from lakehouse.errors import ConflictError, LockedError, TableDamagedError, TableError
 from lakehouse.ledger.commit_values import Consumed, Frozen
+from lakehouse.ledger.durability import sync_path
 from lakehouse.storage.lock_holder import holder_of, note_holder
 
 STATE = "_export"  # the folder of the manifests, within the folder of the export
@@ -127,7 +128,7 @@ def publish(folder: Path, manifest: Manifest, *, sync: bool) -> None:
     finally:
         draft.unlink(missing_ok=True)
     if sync:
-        sync_folder(place.parent)
+        sync_path(place.parent)
 
 
 def write_draft(draft: Path, manifest: Manifest, *, sync: bool) -> None:
@@ -142,15 +143,6 @@ def write_draft(draft: Path, manifest: Manifest, *, sync: bool) -> None:
 def link_draft(draft: Path, place: Path) -> None:
     """Give a manifest its own name; ``FileExistsError`` if that exists."""
     os.link(draft, place)
-
-
-def sync_folder(folder: Path) -> None:
-    """Write the names in a folder to the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -58,13 +58,10 @@ def export_status(settings: Settings, export: Export, retention: timedelta) -> E
     needs_changes = export.enabled and export.changes and consumption.has_source
     holds_vacuum = needs_changes and consumption.is_overdue(retention)
     lost_part = find_lost_part(folder_of(settings, export), export, manifest)
-    problem = f"{lost_part[:1].upper()}{lost_part[1:]}. Run: {_repair(export)}" if lost_part else None
+    repair = f"lakehouse export {export.name}{' --whole' if export.changes else ''}"
+    problem = f"{lost_part[:1].upper()}{lost_part[1:]}. Run: {repair}" if lost_part else None
     versions = (manifest.version, consumption.version)
     return ExportStatus(export.name, export.of, export.enabled, *versions, consumption.lag, holds_vacuum, problem)
-
-
-def _repair(export: Export) -> str:
-    return f"lakehouse export {export.name}{' --whole' if export.changes else ''}"
 
 
 def reason_to_wait(settings: Settings, export: Export, retention: timedelta) -> str | None:

@@ -290,17 +290,10 @@ def commit_batch(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
     has_unmarked = batch.commit.kind != "batch" or store_rejected(table, rejected_table, batch, is_committed=False)
     if batch.commit.kind == "batch":
         batch = replace(batch, commit=name_rejections(context, batch.ledger, batch.commit))
-    entry = _store_rows(context, batch, counts)
+    entry = (append_records if table.is_log else merge_by_key)(context, batch, counts)
     if has_unmarked:
         _mark_resolved(context, batch)
     return require_accounted(entry, table.name)
-
-
-def _store_rows(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
-    table = context.table
-    if table.is_log:
-        return append_records(table, context.merged, batch, counts)
-    return merge_by_key(context, batch, counts)
 
 
 def _mark_resolved(context: TableContext, batch: DecodedBatch) -> None:

@@ -23,6 +23,11 @@ PRUNE_ALL = "false"  # prunes every file: for a batch without rows
 _TO_EVERYBODY, _BROADCAST_TEXT_BYTES = 50_000, 64 * 1024 * 1024  # limits of a broadcast: rows, and bytes of their text
 MAX_UNMAPPED_FIELDS = 100
 """Maximum number of unmapped fields that are listed for one batch."""
+_COMMITTED = (
+    *("read", "empty", "rows_read", "filtered", "rejected", "duplicate"),
+    *("late", "rounded", "equal_versions"),
+)
+"""The counts that the commit of a batch repeats."""
 _MOST_PARTITIONS = 500  # literals in one statement; with more, the range of the key prunes well enough
 
 
@@ -122,9 +127,9 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
     """
     flags = {"rounded": staged.ROUNDED} if table.has_decimals else {}
     flags |= {"equal_versions": staged.EQUAL_VERSION} if equal_order else {}
+    flags |= {"beyond_horizon": is_beyond_horizon} if is_beyond_horizon else {}
     records = with_equal_versions(records, table, equal_order) if equal_order else records
-    keys_of_batch = _count_by_key(records, table, is_beyond_horizon, flags)
-    row = keys_of_batch.agg(*_totals(table, is_beyond_horizon, flags)).first()
+    row = _aggregate(records, table, _sums(table, flags))
     if row is None or row["keys"] is None:
         raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
     filtered, empty = int(row["filtered"]) if table.where else 0, int(row["empty"]) if table.has_elements else 0
@@ -134,7 +139,6 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
     partitions = tuple(sorted(row["partitions"])) if _partition_follows_key(table) else None
     key_conditions = _key_conditions(row, table) if keys else [PRUNE_ALL]
     prune = _all_of([*_partition_conditions(row, table), *(part.format(side="t") for part in key_conditions)])
-    deleted_keys = int(row["deleted_keys"]) if table.delete_rule else 0
     unmapped_fields = _count_unmapped_fields(records) if row["others"] else {}
     return Counts(
         int(row["records"]) if table.has_elements else judged,
@@ -144,9 +148,8 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
         filtered=filtered,
         empty=empty,
         rows_read=judged if table.has_elements else None,
-        deleted_keys=deleted_keys,
+        deleted_keys=int(row["deleted_keys"]) if table.delete_rule else 0,
         truncates=int(row["truncates"]) if table.has_truncates else 0,
-        beyond_horizon=int(row["beyond_horizon"]) if is_beyond_horizon else 0,
         unmapped_fields=unmapped_fields,
         touched=Touched(partitions, prune, _all_of(key_conditions), int(row["text"])),
         changes=ChangeCounts(*(row[name] for name in ChangeCounts._fields)) if table.has_changes else ChangeCounts(),
@@ -162,46 +165,54 @@ def _count_unmapped_fields(records: DataFrame) -> dict[str, int]:
     return dict(totals.most_common(MAX_UNMAPPED_FIELDS))
 
 
-def _count_by_key(
-    records: DataFrame, table: StreamTable, is_beyond_horizon: str, flags: Mapping[str, str]
-) -> DataFrame:
-    """Count records by outcome for each key; rejected records have the key NULL, and so have those without a row.
+def _sums(table: StreamTable, flags: Mapping[str, str]) -> dict[str, str]:
+    """Return what is counted of the records of a key, in SQL by name; the counts of a batch are the sums of these.
 
-    ``flags`` are the staged columns that flag records that are counted with any outcome, by name.
+    ``flags`` are conditions on records that are counted with any outcome.
+    """
+    sums = {"read": "count(*)", "rejected": f"count({staged.REASON})", "late": f"count_if({staged.LATE})"}
+    sums |= {name: f"count_if({condition})" for name, condition in flags.items()}
+    sums |= {"text": f"sum({_TEXT_SIZE})", "others": f"count({staged.UNMAPPED_FIELDS})"}
+    if table.where:
+        sums["filtered"] = f"count_if({staged.REASON} = '{staged.FILTERED}')"
+    if table.has_elements:
+        sums["records"] = f"count_if(coalesce({staged.INDEX}, 0) = 0)"
+        sums["empty"] = f"count_if({staged.REASON} = '{staged.EMPTY}')"
+    if table.has_truncates:
+        is_truncate = f"{staged.ROWLESS} AND {staged.SEQUENCE} IS NOT NULL" if table.has_changes else staged.ROWLESS
+        sums |= {"rowless": f"count_if({staged.ROWLESS})", "truncates": f"count_if({is_truncate})"}
+    if table.has_changes:
+        sums["snapshot_ends"] = f"count_if({staged.SNAPSHOT} = '{staged.LAST}')"
+    return sums
+
+
+def _aggregate(records: DataFrame, table: StreamTable, sums: Mapping[str, str]) -> Row | None:
+    """Count records for each key, then over the keys; rejected records have the key NULL, and those without a row.
 
     Only simple sums, so that Spark uses a hash aggregate. For a log table, one total: each of its records is a row.
     """
-    records = records.withColumn(_TEXT_SIZE, _text_size(table))
-    aggregates = [F.count("*").alias("_read"), F.count(staged.REASON).alias("_rejected")]
-    aggregates += [F.count_if(staged.LATE).alias("_late")]
-    aggregates += [F.expr(f"count_if({is_beyond_horizon})").alias("_beyond_horizon")] if is_beyond_horizon else []
-    aggregates += [F.count_if(flag).alias(f"_{name}") for name, flag in flags.items()]
-    is_filtered = F.expr(f"{staged.REASON} = '{staged.FILTERED}'")
-    aggregates += [F.count_if(is_filtered).alias("_filtered")] if table.where else []
-    if table.has_elements:
-        is_first = F.expr(f"coalesce({staged.INDEX}, 0) = 0")
-        is_empty = F.expr(f"{staged.REASON} = '{staged.EMPTY}'")
-        aggregates += [F.count_if(is_first).alias("_records"), F.count_if(is_empty).alias("_empty")]
-    if table.has_truncates:
-        truncates = f"{staged.ROWLESS} AND {staged.SEQUENCE} IS NOT NULL" if table.has_changes else staged.ROWLESS
-        aggregates += [F.count_if(staged.ROWLESS).alias("_rowless"), F.count_if(F.expr(truncates)).alias("_truncates")]
+    of_key = {f"_{name}": sql for name, sql in sums.items()}
+    totals = {name: f"coalesce(sum(_{name}), 0)" for name in sums}
+    without_row = "_rejected + _rowless" if table.has_truncates else "_rejected"
+    totals["keys"] = f"count_if(_read > {without_row})" if table.key else "coalesce(sum(_read - _rejected), 0)"
     if table.has_changes:
         partition = f"IF({staged.ROWLESS} OR {staged.REASON} IS NOT NULL, NULL, {staged.PARTITION})"
-        aggregates += [F.expr(f"{name}({partition})").alias(f"_{name}_partition") for name in ("min", "max")]
-        snapshot_position = f"max(IF({staged.SNAPSHOT} IS NOT NULL, {staged.SEQUENCE}, NULL))"
-        aggregates.append(F.expr(snapshot_position).alias("_snapshot_position"))
-        aggregates.append(F.count_if(F.expr(f"{staged.SNAPSHOT} = '{staged.LAST}'")).alias("_snapshot_ends"))
-        aggregates += [F.expr(f"{name}({staged.ORIGIN})").alias(f"_{name}_origin") for name in ("min", "max")]
-        of_change = f"max(IF({staged.ORIGIN} IS NOT NULL, {staged.SEQUENCE}, NULL))"
-        aggregates.append(F.expr(of_change).alias("_origin_position"))
-    aggregates += [F.count_if(staged.DELETED).alias("_deletes")] if table.delete_rule else []
+        of_key |= {f"_{name}_partition": f"{name}({partition})" for name in ("min", "max")}
+        of_key["_snapshot_position"] = f"max(IF({staged.SNAPSHOT} IS NOT NULL, {staged.SEQUENCE}, NULL))"
+        of_key |= {f"_{name}_origin": f"{name}({staged.ORIGIN})" for name in ("min", "max")}
+        of_key["_origin_position"] = f"max(IF({staged.ORIGIN} IS NOT NULL, {staged.SEQUENCE}, NULL))"
+        totals |= {name: f"max(_{name})" for name in ("snapshot_position", "max_origin", "origin_position")}
+        totals |= {"min_origin": "min(_min_origin)", "moved_keys": "count_if(_min_partition < _max_partition)"}
+    if table.delete_rule:
+        of_key["_deletes"], totals["deleted_keys"] = f"count_if({staged.DELETED})", "count_if(_deletes > 0)"
     if table.partition_by and _partition_follows_key(table):
-        aggregates.append(F.max(table.partition_by.name).alias("_table_partition"))
-    aggregates += [
-        F.sum(_TEXT_SIZE).alias("_text"),
-        F.count(staged.UNMAPPED_FIELDS).alias("_others"),
-    ]
-    return records.groupBy(*table.key).agg(*aggregates)
+        of_key["_table_partition"] = f"max(`{table.partition_by.name}`)"
+        totals["partitions"] = "CAST(collect_set(_table_partition) AS ARRAY<STRING>)"
+    for name in _ranged_keys(table):
+        totals |= {f"{bound}_{name}": f"CAST({bound}(`{name}`) AS STRING)" for bound in ("min", "max")}
+    by_key = records.withColumn(_TEXT_SIZE, _text_size(table)).groupBy(*table.key)
+    keys, totals_of_batch = ([F.expr(sql).alias(name) for name, sql in part.items()] for part in (of_key, totals))
+    return by_key.agg(*keys).agg(*totals_of_batch).first()
 
 
 def _text_size(table: StreamTable) -> Column:
@@ -214,41 +225,6 @@ def _size_sql(column: DeclaredColumn | Computed) -> str:
     """Return SQL of the bytes of a value; bytes that are cast to a STRING would be copied."""
     value = f"`{column.name}`" if column.type == "BINARY" else f"CAST(`{column.name}` AS STRING)"
     return f"coalesce(octet_length({value}), 0)"
-
-
-def _totals(table: StreamTable, is_beyond_horizon: str, flags: Iterable[str]) -> list[Column]:
-    """Return the aggregates of a batch, over the counts of its keys."""
-    totals = [
-        F.expr(f"coalesce(sum(_{name}), 0)").alias(name)
-        for name in ("read", "rejected", "late", "text", "others", *(["beyond_horizon"] if is_beyond_horizon else []))
-    ]
-    optional_names = [
-        *flags,
-        *(["filtered"] if table.where else []),
-        *(["records", "empty"] if table.has_elements else []),
-    ]
-    totals += [F.expr(f"coalesce(sum(_{name}), 0)").alias(name) for name in optional_names]
-    without_row = "_rejected + _rowless" if table.has_truncates else "_rejected"
-    keys = F.count_if(F.expr(f"_read > {without_row}")) if table.key else F.expr("coalesce(sum(_read - _rejected), 0)")
-    totals.append(keys.alias("keys"))
-    totals += [F.count_if(F.expr("_deletes > 0")).alias("deleted_keys")] if table.delete_rule else []
-    totals += [F.expr("coalesce(sum(_truncates), 0)").alias("truncates")] if table.has_truncates else []
-    if table.has_changes:
-        totals += [
-            F.max("_snapshot_position").alias("snapshot_position"),
-            F.sum("_snapshot_ends").alias("snapshot_ends"),
-            F.min("_min_origin").alias("min_origin"),
-            F.max("_max_origin").alias("max_origin"),
-            F.max("_origin_position").alias("origin_position"),
-        ]
-        totals.append(F.count_if(F.expr("_min_partition < _max_partition")).alias("moved_keys"))
-    if _partition_follows_key(table):
-        totals.append(F.expr("CAST(collect_set(_table_partition) AS ARRAY<STRING>)").alias("partitions"))
-    for name in _ranged_keys(table):
-        totals += [
-            F.expr(f"CAST({function}(`{name}`) AS STRING)").alias(f"{function}_{name}") for function in ("min", "max")
-        ]
-    return totals
 
 
 def _partition_follows_key(table: StreamTable) -> bool:
@@ -298,16 +274,5 @@ def _range_conditions(column: str, minimum: str, maximum: str, type_: str) -> li
 def with_counts(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
     """Return the commit with the counts of its batch, and the declaration that decided them."""
     snapshot_positions = [p for p in (commit.snapshot_position, counts.changes.snapshot_position) if p is not None]
-    return commit.with_fields(
-        read=counts.read,
-        empty=counts.empty,
-        rows_read=counts.rows_read,
-        filtered=counts.filtered,
-        rejected=counts.rejected,
-        duplicate=counts.duplicate,
-        late=counts.late,
-        rounded=counts.rounded,
-        equal_versions=counts.equal_versions,
-        declaration=table.fingerprint,
-        snapshot_position=max(snapshot_positions, default=None),
-    )
+    fields = {"declaration": table.fingerprint, "snapshot_position": max(snapshot_positions, default=None)}
+    return commit.with_fields(**{name: getattr(counts, name) for name in _COMMITTED}, **fields)

@@ -117,7 +117,7 @@ def _restore_counted(stored_table: StoredTable, ledger: Ledger) -> Ledger:
     stored_table.ensure()  # a restore takes back columns that were added since
     restored_ledger = stored_table.ledger()
     if _has_other_deletes(restored_ledger, counted_version, last_version):
-        raise _conflict(stored_table)
+        raise conflict_error(stored_table.layout.name)
     return restored_ledger
 
 
@@ -143,8 +143,8 @@ def _missing_error(ledger: Ledger, version: int) -> LedgerError:
     )
 
 
-def _conflict(stored_table: StoredTable) -> ConflictError:
-    name = stored_table.layout.name
+def conflict_error(name: str) -> ConflictError:
+    """Return the error of a table that another writer changed during a batch."""
     message = f"Another writer changed {name} at the same moment"
     return ConflictError(message, where=name, action="Nothing was merged. Run it again.")
 
@@ -180,5 +180,5 @@ def store_deletes(
     )
     ledger = stored_table.ledger()
     if entry.version != deletes_commit.table_version + 1 or ledger.next_change(entry.version) <= ledger.version:
-        raise _conflict(stored_table)
+        raise conflict_error(stored_table.layout.name)
     return version_to_consume(ledger)

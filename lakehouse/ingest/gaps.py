@@ -41,17 +41,13 @@ def plan_next_of(ledger: Ledger, state: SourceState, bounds: Bounds) -> Plan:
     if ledger.progress is None:
         gap = find_expired(state) if ledger.lost_progress_of(state.source) else None
         has_start = bool(state.starts) or ledger.stream is not None
-        return replace(plan, gap=gap, left_out=_left_out(state, plan) if has_start else None)
+        before_start = (Range(part.partition, state.earliest[part.partition], part.start) for part in plan.ranges)
+        return replace(plan, gap=gap, left_out=tuple(p for p in before_start if p.span) if has_start else None)
     former_positions = ledger.reached.get(state.source.text)
     if plan.gap is None or former_positions is None or ledger.progress.source == state.source:
         return plan
     gap_since = find_gap(state, Progress(state.source, former_positions)) or Gap((), ())
     return replace(plan, gap=Gap(plan.gap.facts + gap_since.facts, plan.gap.ranges + gap_since.ranges))
-
-
-def _left_out(state: SourceState, plan: Plan) -> tuple[Range, ...]:
-    earliest_ranges = (Range(part.partition, state.earliest[part.partition], part.start) for part in plan.ranges)
-    return tuple(part for part in earliest_ranges if part.span)
 
 
 def plan_table(table: StreamTable, state: SourceState, ledger: Ledger, bounds: Bounds) -> Plan:

@@ -18,10 +18,9 @@ from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
 from lakehouse.decoding.fields import BEYOND_HORIZON
-from lakehouse.errors import ConflictError
 from lakehouse.ingest.compared_rows import fields_of, with_keys_of
 from lakehouse.ingest.counts import Counts, count_batch
-from lakehouse.ingest.deletes import Deletes, settle_deletes
+from lakehouse.ingest.deletes import Deletes, conflict_error, settle_deletes
 from lakehouse.ingest.rejected_records import DecodedBatch
 from lakehouse.ledger.commit_values import RecordOrder
 from lakehouse.ledger.commits import Kind
@@ -118,11 +117,6 @@ def greatest_order(rows: DataFrame, table: TableParts, fields: Mapping[str, str]
     return _first_order(rows.orderBy(F.expr(order_of(table, fields=fields)).desc()), table, fields)
 
 
-def least_order(rows: DataFrame, table: TableParts, fields: Mapping[str, str]) -> RecordOrder | None:
-    """Return the least order of rows, like ``greatest_order``."""
-    return _first_order(rows.orderBy(F.expr(order_of(table, fields=fields))), table, fields)
-
-
 def _first_order(rows: DataFrame, table: TableParts, fields: Mapping[str, str]) -> RecordOrder | None:
     values = {name: fields[name] for name in ("source", "partition", "position", "sequence")}
     values["version"] = f"CAST({fields['version'] if table.version_column else 'NULL'} AS STRING)"
@@ -150,18 +144,15 @@ def purge_deletes(context: TableContext, now: datetime | None = None) -> None:
     stored_deletes = deletes.stored_table.rows(deletes.ledger.version).alias("t")
     if stored_deletes.where(f"NOT {is_recent}").isEmpty():
         return
-    oldest_recent = least_order(_orders(table, rows, stored_deletes).where(is_recent), table, fields)
+    columns = [*([table.version_column] if table.version_column else []), RECORD]
+    recent_orders = rows.select(*columns).unionByName(stored_deletes.select(*columns)).alias("t").where(is_recent)
+    oldest_recent = _first_order(recent_orders.orderBy(F.expr(order_of(table, fields=fields))), table, fields)
     if oldest_recent is None:
         return
     is_purged = f"(NOT {is_recent} AND {compare_with(table, fields, '<', oldest_recent, NO_BOUNDS)})"
     greatest = greatest_order(stored_deletes.where(is_purged), table, fields)
     if greatest is not None:
         _commit_purge(context, ledger, deletes, is_purged, greatest)
-
-
-def _orders(table: StreamTable, rows: DataFrame, stored_deletes: DataFrame) -> DataFrame:
-    columns = [*([table.version_column] if table.version_column else []), RECORD]
-    return rows.select(*columns).unionByName(stored_deletes.select(*columns)).alias("t")
 
 
 def _commit_purge(
@@ -221,8 +212,7 @@ def delete_truncated(context: TableContext, batch: DecodedBatch) -> DecodedBatch
     entry = context.merged.merge(keys, spec, commit)
     ledger = context.ledger()
     if ledger.version != entry.version or entry.version != commit.table_version + 1:
-        message = f"Another writer changed {table.name} at the same moment"
-        raise ConflictError(message, where=table.name, action="Nothing was merged. Run it again.")
+        raise conflict_error(table.name)
     return replace(batch, ledger=ledger, commit=ledger.replan(batch.commit))
 
 

@@ -21,7 +21,7 @@ from lakehouse.ingest.deletes import settle_deletes
 from lakehouse.ingest.merge import merge_newest
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.rejecting_rules import named_references, read_known, require_accepted
-from lakehouse.ingest.sources import read_reference, read_reference_rows
+from lakehouse.ingest.sources import read_reference_rows
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.consumption import Consumption, version_to_consume
 from lakehouse.ledger.ledger import Ledger
@@ -65,12 +65,11 @@ class ReferenceLoad:
 
 def base_layout(table: StreamTable, settings: Settings) -> Layout:
     """Return the layout of the base rows: one row for each key."""
-    columns = [TableColumn.from_declaration(column) for column in table.stored_columns]
     return Layout(
         table.base_name,
         settings.table_uri(table.base_name),
         f"Rows of {table.name} loaded from base files. Any record of the topic replaces them.",
-        columns,
+        [TableColumn.from_declaration(column) for column in table.stored_columns],
         partition_by=table.partition_by.name if table.partition_by else None,
         statistics=table.key,
         retention=table.upkeep.retention,
@@ -149,13 +148,11 @@ def _upsert(base: StoredTable, table: StreamTable, newest_rows: DataFrame, commi
 
 def reference_layout(table: StreamTable, reference: Reference, settings: Settings) -> Layout:
     """Return the layout of a reference table: one row for each of its keys."""
-    columns = [TableColumn.from_declaration(column) for column in reference.columns]
-    uri = settings.table_uri(reference.name)
     return Layout(
         reference.name,
-        uri,
+        settings.table_uri(reference.name),
         reference.doc,
-        columns,
+        [TableColumn.from_declaration(column) for column in reference.columns],
         retention=table.upkeep.retention,
         declaration_name=table.name,
         fixed_columns=reference.key,
@@ -196,7 +193,7 @@ def _rows_of(rows: pa.Table) -> set[tuple[Any, ...]]:
 
 def _make_equal(reference_table: StoredTable, reference: Reference, run: str) -> ReferenceLoad:
     """Insert, update and delete the rows that differ from the file, in one commit; no commit if none differs."""
-    rows = read_reference(reference_table.spark, reference).localCheckpoint()
+    rows = reference_table.spark.createDataFrame(read_reference_rows(reference)).localCheckpoint()
     ledger = reference_table.ensured_ledger()
     names = reference_table.layout.names
     same_key, is_equal = equal_keys(reference.key), equal_values(names)

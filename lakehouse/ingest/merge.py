@@ -134,14 +134,14 @@ def _count_flags(compared_rows: DataFrame) -> dict[str, int]:
     return row.asDict() if row else {}
 
 
-def append_records(table: StreamTable, merged_table: StoredTable, batch: DecodedBatch, counts: Counts) -> Entry:
+def append_records(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
     """Append the valid records of a batch in one commit; reads nothing of the table.
 
     Records that the table may already have are inserted by their positions instead, and present ones count as stale.
     These are the records of a replay or a redrive, and of ranges that an undone commit has read before. Raises the
     same errors as ``commit_merge``.
     """
-    commit = batch.commit
+    table, merged_table, commit = context.table, context.merged, batch.commit
     if not counts.rows:
         return merged_table.commit_nothing(commit)
     if batch.files:

@@ -99,7 +99,8 @@ def require_same_records(settings: Settings, state: SourceState, parts: list[Mic
     Spark shifts.
     """
     last_ranges = [Range(part.range.partition, part.range.end - 1, part.range.end) for part in parts]
-    readable_ranges = [part for part in last_ranges if _is_readable(state, part)]
+    earliest, end = state.earliest, state.end
+    readable_ranges = [p for p in last_ranges if earliest[p.partition] <= p.start and p.end <= end[p.partition]]
     records = first_records(settings, state.stream, readable_ranges) if readable_ranges else {}
     for part in parts:
         partition, record = part.range.partition, records.get(part.range.partition)
@@ -162,10 +163,6 @@ def record_waiting(context: TableContext, plan: Plan, ends: Positions) -> None:
 
 def _ranges(parts: list[MicroBatchPart]) -> list[Range]:
     return [part.range for part in parts]
-
-
-def _is_readable(state: SourceState, part: Range) -> bool:
-    return state.earliest[part.partition] <= part.start and part.end <= state.end[part.partition]
 
 
 def _describe(ranges: Iterator[Range]) -> str:

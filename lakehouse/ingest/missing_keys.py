@@ -4,7 +4,7 @@ Of each key, a partition always keeps the newest record, unless that is a tombst
 is not before the first one of its partition, and the partition has no record with its key.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -19,6 +19,7 @@ from lakehouse.errors import ConflictError, DeclarationError, LakehouseError
 from lakehouse.ingest.decode import decode_records
 from lakehouse.ingest.deletes import settle_deletes, store_deletes
 from lakehouse.ingest.gaps import plan_table, shows_deletes
+from lakehouse.ingest.rejected_records import has_position_in_ranges
 from lakehouse.ingest.schema_resolution import kept_schemas
 from lakehouse.kafka import PATIENCE, TimelessRecordError, read_records
 from lakehouse.ledger.commits import Entry
@@ -144,13 +145,6 @@ def _order_of_rows(table: StreamTable) -> list[str]:
 def has_position_in(state: SourceState, record: str) -> str:
     """Return the condition that a record, a struct of this name, has one of the positions that the source holds."""
     return has_position_in_ranges([Range(p, earliest, state.end[p]) for p, earliest in state.earliest.items()], record)
-
-
-def has_position_in_ranges(ranges: Sequence[Range], record: str) -> str:
-    """Return the condition that a record, a struct of this name, has a position in one of some ranges."""
-    place, number = f"{record}.position", f"{record}.partition"
-    parts = (f"({number} = {r.partition} AND {place} >= {r.start} AND {place} < {r.end})" for r in ranges)
-    return f"({' OR '.join(parts) or 'false'})"
 
 
 def delete_missing(context: TableContext, missing_keys: MissingKeys) -> Entry:

@@ -34,7 +34,8 @@ _HAS_BYTES = "(value IS NOT NULL OR position.index IS NULL)"
 _STORED_PLACE = ("position.partition AS _p", "position.position AS _o", "time AS _t", "position.index AS _i")
 _IS_SAME_RECORD = f"{staged.PARTITION} = _p AND {staged.POSITION} = _o AND {staged.TIME} <=> _t"
 """Whether a staged row belongs to the record of a stored one, of which ``_STORED_PLACE`` was selected."""
-HAS_NO_ROWS = f"({staged.REASON} IN ({', '.join(map(quoted, staged.NO_ROWS))}))"
+_NO_ROWS = ", ".join(map(quoted, staged.NO_ROWS))
+HAS_NO_ROWS = f"({staged.REASON} IN ({_NO_ROWS}))"
 """Whether a staged row says that its record has no row of the table."""
 _RECORD = (
     TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."),
@@ -53,7 +54,6 @@ _DECISION = (
     TableColumn("resolved_table_id", "STRING", "Id of the merged table that holds it; NULL while it is rejected."),
 )
 _RAW = ("key", "value", "headers")
-_NO_ROWS = ", ".join(map(quoted, staged.NO_ROWS))
 _FAILS = f"(s.{staged.REASON} IS NOT NULL AND s.{staged.REASON} NOT IN ({_NO_ROWS}))"
 # a broker that was restored from an older copy reuses offsets; if the time is NULL, only the detail has it
 _SAME_RECORD = (
@@ -281,10 +281,12 @@ def position_fields(plan: Plan) -> str:
 
 def covered_sql(position: str, plan: Plan) -> str:
     """Return a condition, made of literals, that holds for the positions in the ranges of a plan."""
-    is_inside = " OR ".join(_is_in_range(position, part) for part in plan.ranges if part.span) or "false"
-    return f"({position}.source = {quoted(plan.source.text)} AND ({is_inside}))"
+    is_inside = has_position_in_ranges([part for part in plan.ranges if part.span], position)
+    return f"({position}.source = {quoted(plan.source.text)} AND {is_inside})"
 
 
-def _is_in_range(position: str, part: Range) -> str:
-    number = f"{position}.position"
-    return f"({position}.partition = {part.partition} AND {number} >= {part.start} AND {number} < {part.end})"
+def has_position_in_ranges(ranges: Sequence[Range], record: str) -> str:
+    """Return the condition that a record, a struct of this name, has a position in one of some ranges."""
+    place, number = f"{record}.position", f"{record}.partition"
+    parts = (f"({number} = {r.partition} AND {place} >= {r.start} AND {place} < {r.end})" for r in ranges)
+    return f"({' OR '.join(parts) or 'false'})"

@@ -36,12 +36,10 @@ _ID_LIMIT = 2**31  # the ids of a registry are lower
 
 def schemas_layout(table: StreamTable, settings: Settings) -> Layout:
     """Return the layout of the schemas: one row for each id, never changed."""
-    doc = f"Schemas with which records of {table.topic_text} were decoded: one row per id."
-    uri = settings.table_uri(table.schemas_name)
     return Layout(
         table.schemas_name,
-        uri,
-        doc,
+        settings.table_uri(table.schemas_name),
+        f"Schemas with which records of {table.topic_text} were decoded: one row per id.",
         COLUMNS,
         retention=table.upkeep.retention,
         anchors=["id", "schema"],

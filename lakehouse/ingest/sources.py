@@ -51,17 +51,11 @@ class OpenMeteoFiles:
         return spark.createDataFrame(rows)
 
 
-def read_reference(spark: "SparkSession", reference: Reference) -> "DataFrame":
+def read_reference_rows(reference: Reference) -> "pa.Table":
     """Return one row for each line of the reference's file; each key is unique.
 
     Writes nothing. If a line cannot be loaded, raises ``BaseFileError`` with its number.
     """
-    rows = read_reference_rows(reference)
-    return spark.createDataFrame(rows)
-
-
-def read_reference_rows(reference: Reference) -> "pa.Table":
-    """Return the rows of a reference's file as Arrow data, like ``read_reference``."""
     path, parse_line, fields = reference.file, reference.format.parser(), reference.fields
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     lines = _read_bytes(path).splitlines()
@@ -77,7 +71,7 @@ def read_reference_rows(reference: Reference) -> "pa.Table":
             raise _file_error(path, f"Line {number} repeats the key of an earlier line")
         rows[key] = row
     columns = {field.name: [row[field.name] for row in rows.values()] for field in fields}
-    return _to_arrow(columns, _types_of(fields))
+    return _to_arrow(columns, {field.name: field.type for field in fields})
 
 
 def _files(folder: Path) -> list[Path]:
@@ -108,7 +102,8 @@ def _read_file(file: Path, fields: Sequence[Field]) -> "pa.Table":
         field.name: _convert_column(file, field, columns.get(_column_name(field, columns), nulls)) for field in fields
     }
     places = {"_file": [file.name] * rows, "_place": range(rows)}
-    return _to_arrow(places | values, {"_file": "STRING", "_place": "BIGINT"} | _types_of(fields))
+    types = {field.name: field.type for field in fields}
+    return _to_arrow(places | values, {"_file": "STRING", "_place": "BIGINT"} | types)
 
 
 def _column_name(field: Field, columns: Columns) -> str:
@@ -183,10 +178,6 @@ def _to_python(column: "pa.ChunkedArray") -> list[Any]:
 
 
 _READERS = {".json": _json_columns, ".parquet": _parquet_columns}
-
-
-def _types_of(fields: Sequence[Field]) -> dict[str, str]:
-    return {field.name: field.type for field in fields}
 
 
 def _to_arrow(columns: Columns, types: Mapping[str, str]) -> "pa.Table":

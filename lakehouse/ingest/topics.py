@@ -1,6 +1,6 @@
 """The topics of a table, each as a declaration of its own, and where a new table begins in them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -31,24 +31,21 @@ def split_by_topic(settings: Settings, table: StreamTable, limit: float = PATIEN
             f"No topic on this broker matches {table.topics.pattern}",
             action="Correct TopicPattern(...) in the declaration or the broker's address, or create a topic.",
         )
-    return _each_topic(table, matching_names)
+    return [table.in_topic(name) for name in matching_names]
 
 
 def known_topics(settings: Settings, table: StreamTable) -> list[StreamTable]:
     """Return the declaration for each topic of a table that is known without asking the broker."""
     if table.topic or not isinstance(table.topics, TopicPattern):
         return named_topics(table)
-    return _each_topic(table, table.topics.matching(topics_with_progress(ledger_of(settings, table.name))))
+    names = table.topics.matching(topics_with_progress(ledger_of(settings, table.name)))
+    return [table.in_topic(name) for name in names]
 
 
 def named_topics(table: StreamTable) -> list[StreamTable]:
     """Return the declaration for each topic that it names; none for a pattern."""
     names = () if isinstance(table.topics, TopicPattern) else table.topics
-    return [table] if table.topic or not table.has_topics else _each_topic(table, names)
-
-
-def _each_topic(table: StreamTable, names: Sequence[str]) -> list[StreamTable]:
-    return [table.in_topic(name) for name in names]
+    return [table] if table.topic or not table.has_topics else [table.in_topic(name) for name in names]
 
 
 def topics_with_progress(ledger: Ledger) -> list[str]:

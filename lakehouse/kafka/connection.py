@@ -32,7 +32,7 @@ from aiokafka.errors import (
 from lakehouse.errors import BrokerError, BrokerRefusedError
 from lakehouse.errors.causes import Cause as ErrorCause
 from lakehouse.errors.causes import mask_text
-from lakehouse.kafka.clients import Clients, ssl_context, uses_tls
+from lakehouse.kafka.clients import Clients, ssl_context, uses_sasl, uses_tls
 from lakehouse.local.embedded import API_VERSIONS, SASL_HANDSHAKE, send_request
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
@@ -189,8 +189,7 @@ def _compare_sasl(connection: socket.socket, settings: Settings) -> Cause | None
     send_request(connection, API_VERSIONS)
     answer = send_request(connection, SASL_HANDSHAKE, struct.pack(">h", 0))
     requires_sasl = struct.unpack(">h", answer[:2])[0] != _ILLEGAL_SASL_STATE
-    uses_sasl = settings.kafka_security_protocol.startswith("SASL")
-    if requires_sasl == uses_sasl:
+    if requires_sasl == uses_sasl(settings):
         return None
     return _WANTS_SASL if requires_sasl else _NO_SASL
 

@@ -8,7 +8,7 @@ Spark's source fails on them, even if no column needs their time. A plan is spli
 import json
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -135,12 +135,9 @@ def cut_around(settings: Settings, plan: Plan, command: str) -> CutPlan:
     read_plan = replace(plan, ranges=tuple(read_ranges.get(offsets.partition, offsets) for offsets in plan.ranges))
     records_between = tuple(record for cut in cuts for record in cut.records_between)
     timeless_records = tuple(record for cut in cuts for record in cut.timeless_records)
-    return CutPlan(read_plan, tuple(_plan_outside(plan, cuts)), records_between, timeless_records)
-
-
-def _plan_outside(plan: Plan, cuts: "list[_Cut]") -> Iterator[Plan]:
-    for ranges in zip_longest(*(cut.ranges_outside for cut in cuts)):
-        yield replace(plan, ranges=tuple(offsets for offsets in ranges if offsets))
+    turns = zip_longest(*(cut.ranges_outside for cut in cuts))
+    spark_plans = tuple(replace(plan, ranges=tuple(filter(None, ranges))) for ranges in turns)
+    return CutPlan(read_plan, spark_plans, records_between, timeless_records)
 
 
 class _Cut:

@@ -5,6 +5,7 @@ import time
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -145,7 +146,9 @@ class Registry:
         while True:
             start_time = time.monotonic()
             try:
-                status, body = self._send_in_time(method, path, None if request is None else json.dumps(request))
+                text = None if request is None else json.dumps(request)
+                # all of it has a limit: a client's own limit restarts with each byte of a header
+                status, body = in_time(partial(self._send, method, path, text), _CONNECT + _READ + _ANSWER)
                 if status not in _TEMPORARY:
                     return self._parse_answer(path, status, body, missing_codes)
                 fact = f"The schema registry answers with {status} to {path}"
@@ -160,10 +163,6 @@ class Registry:
                 raise self._error(fact, _TRY_LATER)
             time.sleep(_PAUSE)
             self._patience -= time.monotonic() - start_time
-
-    def _send_in_time(self, method: str, path: str, request: str | None) -> tuple[int, bytes]:
-        """Send one request with a limit for all of it: a client's own limit restarts with each byte of a header."""
-        return in_time(lambda: self._send(method, path, request), _CONNECT + _READ + _ANSWER)
 
     def _send(self, method: str, path: str, request: str | None) -> tuple[int, bytes]:
         """Send one request and read its whole answer within a time limit, even if the answer arrives slowly."""

@@ -45,16 +45,6 @@ class UnreadableMetadata:
     metadata: int
     problem: str
 
-    @property
-    def is_newer(self) -> bool:
-        """Whether a newer lakehouse made the commit."""
-        return self.metadata > VERSION
-
-    @property
-    def is_older(self) -> bool:
-        """Whether a lakehouse from before the first release made the commit."""
-        return self.metadata < VERSION
-
 
 @lru_cache(maxsize=4096)
 def parse_metadata(metadata: str) -> Commit | Upkeep | UnreadableMetadata | None:
@@ -123,14 +113,14 @@ def require_readable(history: Iterable[Mapping[str, Any]], uri: str) -> None:
         metadata = metadata_of(info)
         if not isinstance(metadata, UnreadableMetadata):
             continue
-        if metadata.is_newer:
+        if metadata.metadata > VERSION:
             raise LedgerError(
                 f"Version {info['version']} was committed by a newer lakehouse (metadata {metadata.metadata};"
                 f" this process reads {VERSION})",
                 where=uri,
                 action="Upgrade this process to the version of lakehouse that wrote it; nothing was changed.",
             )
-        if metadata.is_older:
+        if metadata.metadata < VERSION:
             versions = f"metadata {metadata.metadata}; this process reads {VERSION}"
             message = f"Version {info['version']} of the table {OLDER} ({versions})"
             raise LedgerError(message, where=uri, action=LOAD_AGAIN)
@@ -169,9 +159,7 @@ def set_aside(commit: Commit, *, has_progress: bool = True) -> Commit:
     """
     if commit.source is None or commit.stream is None:
         return commit
-    own = OtherSource(stream=commit.stream)
-    if has_progress:
-        own = _own_part(commit)
+    own = _own_part(commit) if has_progress else OtherSource(stream=commit.stream)
     return commit.with_fields(other_sources={**commit.other_sources, commit.source.text: own})
 
 

@@ -217,23 +217,8 @@ class Entry:
     @property
     def totals(self) -> Totals:
         """The sums over all batches up to and including this one."""
-        before, commit, metrics = self.commit.totals_before, self.commit, self.metrics
-        if commit.kind != "batch":
+        before = self.commit.totals_before
+        if self.commit.kind != "batch":
             return before
-        return Totals(
-            batches=before.batches + 1,
-            read=before.read + commit.read,
-            empty=before.empty + commit.empty,
-            rows_read=before.rows_read + (commit.rows_read or 0),
-            filtered=before.filtered + commit.filtered,
-            rejected=before.rejected + commit.rejected,
-            duplicate=before.duplicate + commit.duplicate,
-            rounded=before.rounded + commit.rounded,
-            equal_versions=before.equal_versions + commit.equal_versions,
-            inserted=before.inserted + metrics.inserted,
-            updated=before.updated + metrics.updated,
-            deleted=before.deleted + metrics.deleted,
-            deletes_without_row=before.deletes_without_row + commit.deletes_without_row,
-            stale=before.stale + self.stale,
-            times_back=before.times_back + commit.times_back,
-        )
+        counts = vars(self.commit) | vars(self.metrics) | {"batches": 1, "stale": self.stale}
+        return Totals(**{name: total + (counts[name] or 0) for name, total in before})

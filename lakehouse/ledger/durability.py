@@ -13,15 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from lakehouse.errors import TableDamagedError, restore_advice
-from lakehouse.ledger.log_files import LOG
+from lakehouse.ledger.log_files import LOG, Action, info_in
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.settings.store import Store
 
-Action = dict[str, Any]
 # Spark's Delta counts files of changes separately, deltalake together with the others
 _COUNTERS: Final = (
     (("numTargetFilesAdded", "numAddedFiles"), ("add",)),
@@ -43,27 +42,19 @@ def is_cut(actions: Sequence[Action]) -> bool:
     from lakehouse.ledger.commit_infos import metadata_of  # noqa: PLC0415 - pydantic is slow, and a query needs none
 
     kinds = Counter(next(iter(action), "") for action in actions)
-    info: Action = next((action["commitInfo"] for action in actions if action.get("commitInfo")), {})
+    info = info_in(actions) or {}
     if metadata_of(info) is None:
         return False
     counters = info.get("operationMetrics") or {}
-    rows = _count(counters, "numOutputRows") if info.get("operation") == "WRITE" else 0
     has_too_few_files = any(
-        _count(counters, name) > sum(kinds[kind] for kind in of_kinds)
+        int(counters.get(name, 0)) > sum(kinds[kind] for kind in of_kinds)
         for names, of_kinds in _COUNTERS
         for name in names
     )
-    return has_too_few_files or _has_too_few_rows(actions, rows)
-
-
-def _count(counters: Mapping[str, Any], name: str) -> int:
-    return int(counters.get(name, 0))
-
-
-def _has_too_few_rows(actions: Sequence[Action], row_count: int) -> bool:
-    """Compare rows, since Spark's count of the files of a WRITE may include an empty file that the entry omits."""
+    # rows too, since Spark's count of the files of a WRITE may include an empty file that the entry omits
+    rows = int(counters.get("numOutputRows", 0)) if info.get("operation") == "WRITE" else 0
     counts = [json.loads(action["add"].get("stats") or "{}").get("numRecords") for action in actions if "add" in action]
-    return None not in counts and sum(counts) < row_count
+    return has_too_few_files or (None not in counts and sum(counts) < rows)
 
 
 class _Damage(NamedTuple):
@@ -128,11 +119,8 @@ def _unsynced_versions(table: Path) -> Iterator[int]:
     version = _marked_version(table)
     if version is None:
         versions = (int(name.stem) for name in (table / LOG).glob("*.json") if name.stem.isdecimal())
-        return iter(sorted(versions)[-_MAX_COMPARED:])
-    return _versions_after(table, version)
-
-
-def _versions_after(table: Path, version: int) -> Iterator[int]:
+        yield from sorted(versions)[-_MAX_COMPARED:]
+        return
     while _entry(table, version + 1).exists() or _entry(table, version + 2).exists():
         version += 1
         yield version
@@ -232,11 +220,16 @@ def _sync_all(paths: Iterable[Path]) -> None:
 
 def _sync_one(path: Path) -> None:
     with suppress(FileNotFoundError):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_path(path)
+
+
+def sync_path(path: Path) -> None:
+    """Write a file, or the names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _marker(table: Path) -> Path:

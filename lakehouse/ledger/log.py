@@ -1,6 +1,6 @@
 """Opens a table's log and reads it commit by commit, on a local disk or in an object store, without a JVM."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -14,7 +14,7 @@ from lakehouse.errors import TableDamagedError, TableError
 from lakehouse.errors.causes import in_time
 from lakehouse.errors.troubles import Trouble
 from lakehouse.ledger.durability import require_undamaged
-from lakehouse.ledger.log_files import LOG, Action, LogCache, LogFiles
+from lakehouse.ledger.log_files import LOG, Action, LogCache, LogFiles, info_in
 from lakehouse.ledger.table_failures import damaged_log_error, disk_failure, explain_error, log_failures
 from lakehouse.settings.store import Store
 
@@ -125,13 +125,9 @@ def history_of(table: DeltaTable, uri: str, limit: int | None = None) -> list[In
 def _read_by_name(uri: str, newest: int) -> Iterator[Info]:
     log = LogFiles(uri)
     for version, actions in log.commits(newest):
-        info = _info_in(actions)
+        info = info_in(actions)
         default = {"operation": "UNKNOWN", "timestamp": 0 if info else log.written_at(version)}
         yield (info or default) | {"version": version}
-
-
-def _info_in(actions: Iterable[Action]) -> Info | None:
-    return next((action["commitInfo"] for action in actions if action.get("commitInfo")), None)
 
 
 def active_files(uri: str) -> "Table":
@@ -156,16 +152,15 @@ def read_commit(uri: str, version: int) -> Info | None:
     """Read the ``commitInfo`` of one version; ``None`` if the log does not hold the commit, or it has none."""
     with log_failures(uri):
         _, actions = next(LogFiles(uri).commits(version), (version, []))
-    return _info_in(actions)
+    return info_in(actions)
 
 
-def _file_changes(version: int, actions: Iterable[Action]) -> FileChanges:
+def _file_changes(version: int, actions: Sequence[Action]) -> FileChanges:
     by_kind = {kind: [action[kind] for action in actions if action.get(kind)] for kind in ("add", "remove")}
     if not by_kind["remove"] and not any(file.get("dataChange") for file in by_kind["add"]):
         by_kind["add"] = []  # files that were active before, with new statistics
     added_files = frozenset(map(_file, by_kind["add"]))
-    infos = [action["commitInfo"] for action in actions if action.get("commitInfo")]
-    is_restore = any(info.get("operation") == "RESTORE" for info in infos)
+    is_restore = (info_in(actions) or {}).get("operation") == "RESTORE"
     created_files = frozenset[File]() if is_restore else added_files
     return FileChanges(version, added_files, frozenset(map(_file, by_kind["remove"])), created_files)
 

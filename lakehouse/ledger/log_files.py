@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -102,6 +102,11 @@ class _InStore:
 
 def _name(version: int) -> str:
     return f"{LOG}/{version:020d}.json"
+
+
+def info_in(actions: Iterable[Action]) -> Action | None:
+    """Return the ``commitInfo`` of a commit; ``None`` if it has none, which Delta allows."""
+    return next((action["commitInfo"] for action in actions if action.get("commitInfo")), None)
 
 
 class _State(NamedTuple):

@@ -67,7 +67,9 @@ def make_exact(session: SparkSession, required_conf: Mapping[str, str]) -> None:
     required_conf = {**required_conf, **EXACT}
     _require_utc(session)
     session_conf = session.conf.getAll
-    _require_delta(session_conf)
+    for name, value in DELTA.items():
+        if value not in session_conf.get(name, "").split(","):
+            raise SetupError("Spark was started without Delta", where=f"{name}={value}", action=_ACTION)
     for name in _extra_settings(session_conf, required_conf):
         if session.conf.isModifiable(name):
             session.conf.unset(name)
@@ -113,12 +115,6 @@ def _require_utc(session: SparkSession) -> None:
     if zone.removeprefix("Etc/") not in _UTC:
         message = f"Spark runs in the time zone {zone}, but lakehouse needs UTC"
         raise SetupError(message, where="-Duser.timezone=UTC in spark.driver.extraJavaOptions", action=_ACTION)
-
-
-def _require_delta(session_conf: Mapping[str, str]) -> None:
-    for name, value in DELTA.items():
-        if value not in session_conf.get(name, "").split(","):
-            raise SetupError("Spark was started without Delta", where=f"{name}={value}", action=_ACTION)
 
 
 def activate(session: SparkSession) -> None:

@@ -173,7 +173,7 @@ def build_session(settings: Settings) -> SparkSession:
 def _join_running(session_here: SparkSession) -> SparkSession:
     if is_classic(session_here):
         return session_here.newSession()
-    from lakehouse.spark.connect import join_same_server  # noqa: PLC0415 - as below
+    from lakehouse.spark.connect import join_same_server  # noqa: PLC0415 - a Spark of this process needs no client
 
     return join_same_server(session_here)
 
@@ -181,30 +181,23 @@ def _join_running(session_here: SparkSession) -> SparkSession:
 def _open_elsewhere(settings: Settings) -> SparkSession:
     """Open a session on a server or an engine, else on a Spark that starts now."""
     if settings.spark_remote:
-        return _join(settings)
+        from lakehouse.spark.connect import join  # noqa: PLC0415 - as above
+
+        return join(settings, _SESSION_CONF)
     folder = engine_folder(settings)
     while folder not in _SHARED_LOCKS:
         lock = share_lock(settings)
         if lock is not None:
             _SHARED_LOCKS[folder] = lock
-        elif session := _attach(folder, fingerprint(settings)):
+            continue
+        from lakehouse.spark.connect import attach  # noqa: PLC0415 - as above
+
+        if session := attach(folder, fingerprint(settings)):
             return session
     find_java()
     first = start_spark(spark_conf(settings), _SHARED_LOCKS[folder])
     _USERS[first.sparkContext] = set()
     return first.newSession()
-
-
-def _attach(folder: Path, required_fingerprint: str) -> SparkSession | None:
-    from lakehouse.spark.connect import attach  # noqa: PLC0415 - a Spark of this process needs no client
-
-    return attach(folder, required_fingerprint)
-
-
-def _join(settings: Settings) -> SparkSession:
-    from lakehouse.spark.connect import join  # noqa: PLC0415 - as above
-
-    return join(settings, _SESSION_CONF)
 
 
 def stop_session(spark: SparkSession, patience: float = 30.0) -> None:

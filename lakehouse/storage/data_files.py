@@ -89,15 +89,11 @@ def _count_group_rows(rows: pa.Table) -> int | None:
         return None
     while any(pa.types.is_struct(field.type) for field in rows.schema):
         rows = rows.flatten()
-    text_columns = [column for column in rows.columns if _has_any_size(column.type)]
+    text_columns = [column for column in rows.columns if column.type in (pa.string(), pa.binary())]
     text_sizes = [pc.fill_null(pc.binary_length(column), 0).cast(pa.int64()) for column in text_columns]
     value_sizes = pa.chunked_array([pa.repeat(_VALUE_SIZE * rows.num_columns, rows.num_rows)])
     total_sizes = pc.cumulative_sum(reduce(pc.add, text_sizes, value_sizes.cast(pa.int64())).sort("descending"))
     return max(1, int(pc.sum(pc.less_equal(total_sizes, _GROUP_ROWS)).as_py()))
-
-
-def _has_any_size(type_: pa.DataType) -> bool:
-    return type_ in (pa.string(), pa.binary())
 
 
 def partitions_without_codec(layout: Layout) -> set[str | None]:

@@ -95,9 +95,7 @@ def upsert_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], deleted_c
     value_columns = [name for name in layout.names if name not in key]
 
     def write(table: DeltaTable) -> None:
-        source = _cast_rows(rows.drop_columns([deleted_column]), table)
-        source = source.append_column(deleted_column, rows[deleted_column])
-        fence = _fence(layout, rows, commit)
+        source, fence = _cast_rows(rows, table, [deleted_column]), _fence(layout, rows, commit)
         merge = table.merge(source, _equal(key), source_alias="s", target_alias="t", streamed_exec=False, **fence)
         merge = merge.when_matched_delete(f"s.{deleted_column}")
         merge = merge.when_matched_update(_from_source(value_columns), f"NOT ({_equal(value_columns)})")
@@ -124,10 +122,7 @@ def write_quickly(
 
     def write(table: DeltaTable) -> None:
         flags = [name for name in (STALE, REMOVES) if name in rows.column_names]
-        source = _cast_rows(rows.drop_columns(flags), table)
-        for flag in flags:
-            source = source.append_column(flag, rows[flag])
-        fence = _fence(layout, rows, commit)
+        source, fence = _cast_rows(rows, table, flags), _fence(layout, rows, commit)
         merge = table.merge(source, on, source_alias="s", target_alias="t", streamed_exec=is_streamed, **fence)
         merge = merge.when_matched_delete(f"s.{REMOVES}") if REMOVES in flags else merge
         merge = merge.when_matched_update(_from_source([name for name in layout.names if name not in key]))
@@ -235,9 +230,12 @@ def _equal(names: Sequence[str]) -> str:
     return " AND ".join(f"(t.{_quote(name)} IS NOT DISTINCT FROM s.{_quote(name)})" for name in names)
 
 
-def _cast_rows(rows: pa.Table, table: DeltaTable) -> pa.Table:
+def _cast_rows(rows: pa.Table, table: DeltaTable, flags: Sequence[str] = ()) -> pa.Table:
     schema = pa.schema(table.schema())
-    return rows.select(schema.names).cast(schema)
+    cast_rows = rows.select(schema.names).cast(schema)
+    for flag in flags:
+        cast_rows = cast_rows.append_column(flag, rows[flag])
+    return cast_rows
 
 
 def _fence(layout: Layout, rows: pa.Table, commit: Commit) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from lakehouse.errors import LockedError, SetupError, TableError
+from lakehouse.ledger.durability import sync_path
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.settings.store import Store
 from lakehouse.spark.engine import is_engine_running, read_address
@@ -76,11 +77,7 @@ def note_writer(lock: Path, writer: Writer) -> Path:
         file.flush()
         os.fsync(file.fileno())
     new_note.replace(note)
-    folder = os.open(note.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_path(note.parent)
     return note
 
 

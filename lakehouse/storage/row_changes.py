@@ -23,7 +23,7 @@ from lakehouse.declaration.export import CHANGE_COLUMNS
 from lakehouse.errors import LakehouseError
 from lakehouse.errors.troubles import PASSING, Trouble, find_trouble
 from lakehouse.ledger.commit_infos import committed_at
-from lakehouse.ledger.log_files import Action, LogFiles
+from lakehouse.ledger.log_files import Action, LogFiles, info_in
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings.store import Store
 
@@ -107,7 +107,6 @@ def list_changes(uri: str, first: int, last: int) -> list[VersionChanges]:
 
 def _changes_of(version: int, actions: Sequence[Action]) -> VersionChanges:
     by_kind = {kind: [action[kind] for action in actions if action.get(kind)] for kind in (*_CHANGES, "metaData")}
-    info: Action = next((action["commitInfo"] for action in actions if action.get("commitInfo")), {})
     files = [
         ChangedFile(place_of(file["path"]), file.get("partitionValues") or {}, change, file.get("deletionVector") or {})
         for kind, change in _CHANGES.items()
@@ -116,7 +115,7 @@ def _changes_of(version: int, actions: Sequence[Action]) -> VersionChanges:
         if kind == "cdc" or file.get("dataChange", True)
     ]
     properties = by_kind["metaData"][-1].get("configuration") or {} if by_kind["metaData"] else None
-    return VersionChanges(version, info, tuple(files), properties)
+    return VersionChanges(version, info_in(actions) or {}, tuple(files), properties)
 
 
 def place_of(path: str) -> str:

@@ -80,7 +80,7 @@ def merged_layout(table: TableParts, settings: Settings) -> Layout:
     fields = (*fields, INDEX) if table.has_elements else fields
     columns.append(TableColumn.struct(RECORD, doc, fields))
     if table.keep:
-        orders = [TableColumn.struct(name, _kept_doc(name), kept_order(table)) for name in table.keep]
+        orders = [TableColumn.struct(n, f"The record {n} came with.", kept_order(table)) for n in table.keep]
         columns.append(TableColumn.struct(KEPT, _KEPT_DOC, orders))
     time_columns = (column.name for column in table.columns if column.type in ("TIMESTAMP", "DATE"))
     statistics = table.key or [*time_columns, RECORD]
@@ -131,10 +131,6 @@ def kept_order(table: TableParts) -> tuple[TableColumn, ...]:
         return order_columns(table)
     doc = f"Version of the record; NULL is {'newest' if table.version_nulls == 'newest' else 'oldest'}."
     return (TableColumn("version", table.by_name[table.version_column].type, doc), *order_columns(table))
-
-
-def _kept_doc(name: str) -> str:
-    return f"The record {name} came with."
 
 
 def order_of(table: TableParts, bounds: ChangeBounds = NO_BOUNDS, fields: Mapping[str, str] | None = None) -> str:

@@ -5,7 +5,6 @@ Delta could widen a type without a rewrite, but by a table feature that other re
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -220,7 +219,10 @@ def ensure_table(
     layout = layout if before_rewrite else replace(layout, declaration_facts="")
     if layout.sync:
         require_undamaged(layout.uri)
-    compare = partial(_compare_or_create, spark, layout, scope)
+
+    def compare() -> SchemaDiff:
+        return compare_schema(layout, open_table(layout.uri) or _create(spark, layout), scope)
+
     with spark_failures(layout.uri), raise_conflicts(layout):
         is_created = open_table(layout.uri) is None
         diff = compare()
@@ -247,11 +249,6 @@ def _add_columns(spark: SparkSession, layout: Layout, diff: SchemaDiff) -> None:
         run_upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(definitions)})")
 
 
-def _compare_or_create(spark: SparkSession, layout: Layout, scope: RewriteScope | None) -> SchemaDiff:
-    """Compare the table with its layout; create it if it is missing."""
-    return compare_schema(layout, open_table(layout.uri) or _create(spark, layout), scope)
-
-
 def _create(spark: SparkSession, layout: Layout) -> DeltaTable:
     with write_alone(layout):
         run_statement(spark, layout.uri, lambda: spark.sql(_create_statement(layout)))
@@ -271,12 +268,13 @@ def _create(spark: SparkSession, layout: Layout) -> DeltaTable:
 def _create_in_place(spark: SparkSession, layout: Layout) -> None:
     """Create the table in the folder of an interrupted creation: the SQL statement takes it for a table (seen)."""
     columns = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in layout.columns)
-    empty_rows = _add_comments(spark.sql(f"SELECT {columns} WHERE false"), layout)
+    empty_rows = add_comments(spark.sql(f"SELECT {columns} WHERE false"), layout)
     writer = empty_rows.write.format("delta").mode("ignore").options(**layout.properties)
     run_statement(spark, layout.uri, lambda: partitioned(writer, layout).save(layout.uri))
 
 
-def _add_comments(rows: DataFrame, layout: Layout) -> DataFrame:
+def add_comments(rows: DataFrame, layout: Layout) -> DataFrame:
+    """Return the rows whose columns have their comments."""
     for column in layout.columns:
         rows = rows.withMetadata(column.name, {"comment": column.doc})
     return rows

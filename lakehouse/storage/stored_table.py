@@ -23,7 +23,7 @@ from lakehouse.storage.eligibility import MOST_MEMORY, can_append_quickly, can_m
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec, from_source, keyed_spec
 from lakehouse.storage.row_changes import read_changes
-from lakehouse.storage.schema_change import ensure_table, require_nothing, restrict_statistics
+from lakehouse.storage.schema_change import add_comments, ensure_table, require_nothing, restrict_statistics
 from lakehouse.storage.schema_diff import RewriteScope
 from lakehouse.storage.spark_writer import (
     commit_append,
@@ -84,10 +84,6 @@ def _with_counts(commit: Commit, counts: Mapping[str, int]) -> Commit:
     return commit.with_fields(**fields)
 
 
-def _accept_ledger(ledger: Ledger) -> Ledger:
-    return ledger
-
-
 @dataclass(frozen=True)
 class StoredTable:
     """One Delta table of a session.
@@ -99,7 +95,7 @@ class StoredTable:
 
     spark: SparkSession
     layout: Layout
-    require: Callable[[Ledger], Ledger] = field(default=_accept_ledger, repr=False, compare=False)
+    require: Callable[[Ledger], Ledger] = field(default=lambda ledger: ledger, repr=False, compare=False)
 
     def ensure(self, before_rewrite: Callable[[], None] | None = require_nothing) -> bool:
         """Create or change the table with ``ensure_table``; return whether anything was committed."""
@@ -174,8 +170,7 @@ class StoredTable:
         """
         if not self.layout.key:
             raise ValueError(f"{self.layout.name} has no key to compare rows by")
-        entry = self._write_few(comparison, commit, expected)
-        if entry is not None:
+        if entry := self._write_few(comparison, commit, expected):
             return entry
         rows, spec, counts = comparison.compare_many(self.rows())
         return self.merge(rows, spec, comparison.before_commit(rows, _with_counts(commit, counts)))
@@ -214,8 +209,7 @@ class StoredTable:
         The rows must be cached or come from another table: the table is not read while it is replaced.
         Raises what ``commit_overwrite`` raises.
         """
-        for column in self.layout.columns:
-            rows = rows.withMetadata(column.name, {"comment": column.doc})
+        rows = add_comments(rows, self.layout)
         restrict_statistics(self.spark, self.layout)
         other_fields = [field for field in self.rows().schema if field.name not in self.layout.names]
         rows = rows.withColumns({field.name: F.lit(None).cast(field.dataType) for field in other_fields})
@@ -224,8 +218,7 @@ class StoredTable:
 
     def commit_nothing(self, commit: Commit) -> Entry:
         """Make a commit without rows and files, for any columns of the table; raises what ``commit_merge`` raises."""
-        entry = self._append_nothing(commit)
-        if entry is not None:
+        if entry := self._append_nothing(commit):
             return entry
         no_rows = self.rows().where("false")
         return self.merge(no_rows, MergeSpec("false", insert=from_source(no_rows.columns)), commit)

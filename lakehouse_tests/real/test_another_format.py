@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from lakehouse.declaration import Column, StreamTable
-from lakehouse.kafka import create_topic, publish
+from lakehouse.kafka import publish
 from lakehouse.operations.rejections import list_rejected
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.barred_format import Barred
@@ -32,11 +32,9 @@ def stored_rows(stream: Stream) -> list[tuple[int, str | None, int | None]]:
 
 @pytest.mark.slow
 def test_records_of_a_custom_format_are_published_merged_and_rejected_with_reasons(spark, broker: Settings) -> None:
-    stream = Stream(spark, broker, visits())
-    create_topic(broker, stream.table)
+    stream = Stream.of(spark, broker, visits())
     assert publish(broker, stream.table, LINES) == 2
-    stream.send(b"3|Bonn|101", b"4|Bern", None)
-    (outcome,) = stream.merge()
+    (outcome,) = stream.send_and_merge(b"3|Bonn|101", b"4|Bern", None)
     assert counts(outcome.entry) == dict(read=5, rejected=3, duplicate=0, inserted=2, updated=0, stale=0)
     assert stored_rows(stream) == [(1, "Oslo", 3), (2, "Rome", None)]
     reasons = {group.reason: group.count for group in list_rejected(broker, stream.table)}

@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
-from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.pages import read_steps
@@ -46,8 +45,7 @@ def merged_rows(
 ) -> set[tuple[int, str, str]]:
     """The rows after these records were merged, in batches of this many."""
     name = f"t_{uuid4().hex[:12]}"
-    stream = Stream(spark, broker, redeclare(table, name=name, topic=name, partitions=1))
-    create_topic(broker, stream.table)
+    stream = Stream.of(spark, broker, redeclare(table, name=name, topic=name, partitions=1))
     stream.send(*records)
     stream.merge(max_records=batch)
     stream.assert_accounted()

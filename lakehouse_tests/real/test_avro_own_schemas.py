@@ -40,8 +40,7 @@ def test_single_objects_are_merged_by_the_schemas_of_the_declaration(spark: Spar
     assert publish(registry, stream.table, [b'{"id": 1, "note": {"string": "a"}}', b'{"id": 2, "note": null}']) == 2
     newer = Avro(schemas=[FIRST, SECOND], named_branches=True)
     newer_value = newer.writer()(b'{"id": 3, "note": {"long": 5}, "gift": true}')
-    stream.send(newer_value, b"\x00\x00\x00\x00\x01\x02")
-    (outcome,) = stream.merge()
+    (outcome,) = stream.send_and_merge(newer_value, b"\x00\x00\x00\x00\x01\x02")
     assert counts(outcome.entry) == dict(read=4, rejected=2, duplicate=0, inserted=2, updated=0, stale=0)
     assert rows(stream) == [(1, "a", None), (2, None, None)]
     stream.table = replace(stream.table, format=newer)

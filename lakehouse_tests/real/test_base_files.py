@@ -1,7 +1,6 @@
 """Base files and reference files, read by Spark."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -13,13 +12,12 @@ from pyspark.sql import Row, SparkSession
 
 from lakehouse.examples.samples import TemperatureSamples
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.sources import OpenMeteoFiles, read_reference
+from lakehouse.ingest.sources import OpenMeteoFiles
 from lakehouse_tests.helpers.places import DATA
 from lakehouse_tests.helpers.tables.base_files import base_archive, base_table
 
 FILES = OpenMeteoFiles(DATA / "base")
 FIELDS = temperatures.fields
-LOCATIONS = temperatures.references[0]
 FIRST = datetime(2022, 1, 1, tzinfo=UTC)
 
 
@@ -98,11 +96,3 @@ def test_hidden_files_and_markers_of_other_writers_are_skipped(spark: SparkSessi
     (tmp_path / "_SUCCESS").write_text("")
     (tmp_path / "_delta_log").mkdir()
     assert [(row._file, row._place) for row in rows_of(spark, tmp_path)] == [("a.json", 0), ("a.json", 1)]
-
-
-@pytest.mark.invariant("13.1")
-def test_the_reference_has_a_row_for_each_place(spark: SparkSession) -> None:
-    rows = read_reference(spark, replace(LOCATIONS, file=DATA / "locations.jsonl")).collect()
-    assert rows[0].__fields__ == ["latitude", "longitude", "elevation", "name"]
-    assert len(rows) == 6
-    assert (Decimal("51.500000"), Decimal("-0.099991"), 9.0, "London, England") in [tuple(row) for row in rows]

@@ -58,8 +58,7 @@ def send_and_check(stream: Stream) -> list[Entry]:
     """Send new rows, then changes and texts of another form; check rows, feed and a query; return the commits."""
     token = urlsafe_b64encode(EVERY_BYTE).decode().rstrip("=")
     new_items = [item(1, EVERY_BYTE, token=token, digest="00FF"), item(2, b"", token="", digest="00"), item(3)]
-    stream.send(*new_items, key=KEY)
-    (first,) = stream.merge()
+    (first,) = stream.send_and_merge(*new_items, key=KEY)
     assert photos(stream) == {
         1: (EVERY_BYTE, EVERY_BYTE, b"\0\xff", KEY),
         2: (b"", b"", None, KEY),

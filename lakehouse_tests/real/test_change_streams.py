@@ -47,8 +47,7 @@ def row(number: int, note: str | None = "x", large: str | None = "y") -> dict[st
 
 def merge(stream: Stream, *values: bytes | None) -> dict[str, int]:
     """Merge values in one batch; return its counts."""
-    stream.send(*values)
-    (outcome,) = stream.merge()
+    (outcome,) = stream.send_and_merge(*values)
     stream.assert_accounted()
     deletes = {"deleted": outcome.entry.metrics.deleted, "without_row": outcome.entry.commit.deletes_without_row}
     return {name: count for name, count in (counts(outcome.entry) | deletes).items() if count}
@@ -238,14 +237,12 @@ def test_offsets_of_another_topic_or_partition_decide_nothing(stream: Stream) ->
     create_topic(stream.settings, stream.table, partitions=2)
     stream.accept_gap()
     stream.send(change("r", 100, row(1, "snapshot")), change("r", 100, row(3, "back")))
-    stream.send(change("r", 100, row(2, "snapshot")), partition=1)
-    stream.merge()
+    stream.send_and_merge(change("r", 100, row(2, "snapshot")), partition=1)
     assert notes(stream) == {1: "snapshot", 2: "snapshot", 3: "back"}
     stream.send(
         change("u", 110, row(3)), change("u", 120, row(1, "before it moved")), change("r", 200, row(2, "again"))
     )
-    stream.send(change("u", 130, row(1, "moved")), partition=1)
-    stream.merge()
+    stream.send_and_merge(change("u", 130, row(1, "moved")), partition=1)
     assert notes(stream) == {1: "moved", 2: "again", 3: "x"}
 
 
@@ -297,8 +294,7 @@ def test_a_recorded_stream_gives_the_rows_that_its_database_had(spark: SparkSess
     """The database had 32 columns of every common type; the stream has a snapshot, changed keys and a truncate."""
     recorded = workload.declaration(recording.DATABASE)
     name = f"t_{uuid4().hex[:12]}"
-    stream = Stream(spark, broker, replace(recorded, name=name, topic="", source=Topic(name), rollups=[]))
-    create_topic(broker, stream.table)
+    stream = Stream.of(spark, broker, replace(recorded, name=name, topic="", source=Topic(name), rollups=[]))
     recording.publish_recording(broker, name)
     _, expected_rows = recording.read_recording()
     outcomes = stream.merge()

@@ -67,4 +67,6 @@ def test_a_touched_duplicate_key_stops_the_run_without_a_separate_check(checked_
     checked_table.run("merge")
     (message,) = checked_table.failures
     assert "A key of the batch matches more than one row" in message
-    assert not checked_table.run("verify")["keys_unique"].passed
+    keys_check = checked_table.run("verify")["keys_unique"]
+    assert (keys_check.passed, keys_check.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert "1.000000" in keys_check.description

@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame
 
 from lakehouse.declaration import Column, Computed, Measure, Rollup, StreamTable, Time, Value
 from lakehouse.declaration.sql import computed_sql
-from lakehouse.kafka import create_topic
 from lakehouse.operations.verify import verify_rollup
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.expressions import BENIGN, KINDS, ROWS, TYPES, expression
@@ -128,15 +127,13 @@ def order(number: int, **fields: Any) -> bytes:
 @pytest.mark.invariant("4.6")
 @pytest.mark.slow
 def test_computed_columns_follow_their_sources_and_move_rows_between_partitions(spark, broker) -> None:
-    stream = Stream(spark, broker, orders(SIZE, SOLD_ON, PER_PIECE, NUMBER, partition_by=Value("sold_on")))
-    create_topic(broker, stream.table)
-    stream.send(
+    stream = Stream.of(spark, broker, orders(SIZE, SOLD_ON, PER_PIECE, NUMBER, partition_by=Value("sold_on")))
+    (first,) = stream.send_and_merge(
         order(1, sold_at=86_399, pieces=100, note="12"),
         order(2, sold_at=86_400, pieces=0, note="twelve"),
         order(3),
         order(4, pieces="many"),
     )
-    (first,) = stream.merge()
     assert counts(first.entry) == dict(read=4, rejected=1, duplicate=0, inserted=3, updated=0, stale=0)
     columns = "id, CAST(sold_on AS STRING), size, per_piece, number"
     assert stream.sql(f"SELECT {columns} FROM {{t}} ORDER BY id") == [
@@ -145,8 +142,7 @@ def test_computed_columns_follow_their_sources_and_move_rows_between_partitions(
         (3, None, "small", None, None),
     ]
     stream.refresh()
-    stream.send(order(1, sold_at=86_401, pieces=3), order(2, sold_at=0, pieces=2**31 - 1))
-    (second,) = stream.merge()
+    (second,) = stream.send_and_merge(order(1, sold_at=86_401, pieces=3), order(2, sold_at=0, pieces=2**31 - 1))
     assert counts(second.entry) == dict(read=2, rejected=0, duplicate=0, inserted=0, updated=2, stale=0)
     assert stream.sql(f"SELECT {columns} FROM {{t}} ORDER BY id") == [
         (1, "1970-01-02", "small", 333, None),
@@ -165,14 +161,11 @@ def test_computed_columns_follow_their_sources_and_move_rows_between_partitions(
 @pytest.mark.slow
 def test_a_computed_column_added_later_is_null_in_existing_rows(spark, broker) -> None:
     table = orders(SIZE)
-    stream = Stream(spark, broker, table)
-    create_topic(broker, table)
-    stream.send(order(1, pieces=1), order(2, pieces=2))
-    stream.merge()
+    stream = Stream.of(spark, broker, table)
+    stream.send_and_merge(order(1, pieces=1), order(2, pieces=2))
     wider_table = replace(table, columns=[*table.columns, PER_PIECE])
     stream = Stream(spark, broker, wider_table)
-    stream.send(order(2, pieces=4))
-    stream.merge()
+    stream.send_and_merge(order(2, pieces=4))
     stream.replay()
     assert stream.sql("SELECT id, per_piece FROM {t} ORDER BY id") == [(1, None), (2, 250)]
     stream.assert_accounted()

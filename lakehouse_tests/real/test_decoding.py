@@ -70,11 +70,9 @@ def test_key_newest_header_and_broker_time_of_a_record_are_columns(spark: SparkS
 def test_unmapped_fields_are_reported_by_the_batch_that_read_them(spark: SparkSession, broker: Settings) -> None:
     stream = Stream.create(spark, broker)
     stream.send(record(time=hour(0), humidity=81), record(time=hour(1), humidity=None, wind={"speed": 1}))
-    stream.send(record(time="never", humidity=1), b"{", partition=1)
-    (outcome,) = stream.merge()
+    (outcome,) = stream.send_and_merge(record(time="never", humidity=1), b"{", partition=1)
     assert outcome.unmapped_fields == {"humidity": 3, "wind": 1}
-    stream.send(record(time=hour(2)))
-    (second,) = stream.merge()
+    (second,) = stream.send_and_merge(record(time=hour(2)))
     assert second.unmapped_fields == {}
     (replay_outcome,) = stream.replay()
     assert most_common_fields([outcome, second, replay_outcome]) == {"humidity": 6, "wind": 2}

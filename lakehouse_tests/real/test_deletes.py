@@ -192,16 +192,14 @@ def test_records_of_a_key_with_an_equal_version_and_other_values_are_counted(str
     tied = [row(first, 5, temperature_2m=1.0), row(first, 5, temperature_2m=2.0)]
     sent_twice = [row(second, 5, temperature_2m=1.0)] * 2
     later_records = [row(third, 5, temperature_2m=1.0), row(third, 6, temperature_2m=2.0)]
-    stream.send(*tied, *sent_twice, *later_records, b"{", row(third, 7), delete(third, 7))
-    (merged,) = stream.merge()
+    (merged,) = stream.send_and_merge(*tied, *sent_twice, *later_records, b"{", row(third, 7), delete(third, 7))
     stream.assert_accounted()
     commit = merged.entry.commit
     assert (commit.read, commit.rejected, commit.duplicate, commit.equal_versions) == (9, 1, 5, 2)
     assert stream.temperatures() == {first: 2.0, second: 1.0}
     assert stream.ledger.totals.equal_versions == 2
     tied_with_row = [row(first, 5, temperature_2m=3.0), row(first, 5, temperature_2m=4.0)]
-    stream.send(*tied_with_row, row(second, 5, temperature_2m=1.0))
-    (merged,) = stream.merge()
+    (merged,) = stream.send_and_merge(*tied_with_row, row(second, 5, temperature_2m=1.0))
     assert merged.entry.commit.equal_versions == 2, "both of the first hour have the version of its stored row"
     assert stream.temperatures() == {first: 4.0, second: 1.0}
 
@@ -252,11 +250,9 @@ def test_a_tombstone_deletes_the_row_of_its_record_key(spark: SparkSession, brok
         partitions=1,
     )
     stream.send(b'{"temperature_2m": 1.0}', key=b"first")
-    stream.send(b'{"temperature_2m": 2.0}', key=b"second")
-    stream.merge()
+    stream.send_and_merge(b'{"temperature_2m": 2.0}', key=b"second")
     stream.send(None, key=b"first")
-    stream.send(None, key=b"\xff")
-    (merge_outcome,) = stream.merge()
+    (merge_outcome,) = stream.send_and_merge(None, key=b"\xff")
     assert merge_outcome.entry.metrics.deleted == 1
     assert [values["name"] for values in rows_of(broker, stream.table.name)] == ["second"]
     rejected_rows = rows_of(broker, stream.table.rejected_name)

@@ -81,8 +81,7 @@ def test_a_change_is_planned_then_applied_by_the_next_run_and_listed_in_the_hist
     stream.table = change(stream.table)
     assert planned_changes(stream) == expected
     value, row = record_and_row
-    stream.send(value)
-    stream.merge()
+    stream.send_and_merge(value)
     assert stream.sql("SELECT id, pieces FROM {t} ORDER BY id") == [*rows, row]
     assert planned_changes(stream) == []
     new_entries = list_redeclarations(stream.settings, stream.table)[entries_before:]
@@ -104,8 +103,7 @@ def test_a_renamed_column_with_the_same_source_is_refused(stream: Stream) -> Non
             stream.merge()
     assert stream.ledger.version == version
     stream.table = with_columns(table, ID, replace(AMOUNT, name="many", default=1), PRICE, table.columns[1])
-    stream.send(b'{"id": 15, "amount": 6}')
-    stream.merge()
+    stream.send_and_merge(b'{"id": 15, "amount": 6}')
     stream.table = with_columns(table, ID, replace(AMOUNT, name="many", default=1), PRICE)
     stream.merge()
     assert stream.sql("SELECT pieces, many FROM {t} WHERE id = 15") == [(6, 6)]

@@ -98,8 +98,7 @@ def test_the_changes_of_a_feed_are_its_new_rows(stream: MaintainedStream) -> Non
     stream.refresh()
     exporter = exporter_of(stream, of=stream.table.changes_name, changes=True, format="jsonl")
     whole = exporter.update()
-    stream.send_and_merge(record(time=first, temperature_2m=3.25))
-    stream.refresh()
+    stream.send_and_refresh(record(time=first, temperature_2m=3.25))
     update = exporter.update()
     assert (update.kind, update.rows) == ("changes", 1)
     (row,) = read_version(exporter.folder)
@@ -111,8 +110,7 @@ def test_the_changes_of_a_feed_are_its_new_rows(stream: MaintainedStream) -> Non
 @pytest.mark.slow
 @pytest.mark.invariant("10.12")
 def test_a_restored_table_stops_the_changes(stream: MaintainedStream) -> None:
-    stream.send_hours(1)
-    stream.merge()
+    stream.merge_hours(1)
     exporter = exporter_of(stream, changes=True)
     exporter.update()
     version = stream.ledger.version
@@ -135,8 +133,7 @@ def test_vacuum_waits_for_an_enabled_export_and_names_it(spark: SparkSession, br
     stream.merge()
     exporter = exporter_of(stream, changes=True)
     exporter.update()
-    stream.send_and_merge(record(time=hour, temperature_2m=1.0))
-    stream.refresh()
+    stream.send_and_refresh(record(time=hour, temperature_2m=1.0))
     stream.set_retention(timedelta(seconds=1))
     context = replace(stream.context, settings=exporter.settings)
     for _ in range(2):

@@ -36,9 +36,8 @@ ODD_TEXT = 'it\'s "odd" \\ \n ä😀'
 def send_batches(stream: Stream) -> None:
     """Merge three batches: new rows; updates, duplicates, stale and rejected records of two months; repetitions."""
     first = [record(time=hour(number), temperature_2m=float(number), note=ODD_TEXT, revision=2) for number in range(4)]
-    stream.send(*first)
-    stream.merge()
-    stream.send(
+    stream.send_and_merge(*first)
+    stream.send_and_merge(
         record(time=hour(0), temperature_2m=ABSENT, note=None, revision=3),
         record(time=hour(1), temperature_2m=9.5, revision=1),  # older than the row, newer than its temperature
         record(time=hour(2), temperature_2m=ABSENT, revision=1),
@@ -46,9 +45,7 @@ def send_batches(stream: Stream) -> None:
         record(time="2023-02-03T08:00", temperature_2m=2.0),
         b"{",
     )
-    stream.merge()
-    stream.send(*first[:2], record(time=hour(5)))
-    stream.merge()
+    stream.send_and_merge(*first[:2], record(time=hour(5)))
 
 
 def tables_and_counts(stream: Stream) -> list[Any]:
@@ -108,8 +105,7 @@ def test_rows_counts_and_changes_equal_those_of_spark(stream, spark, broker):
 
 @pytest.mark.parametrize("rows", ["all stale", "too large to be held here"])
 def test_spark_commits_what_delta_rs_does_not(stream, monkeypatch, rows):
-    stream.send(record(revision=5))
-    stream.merge()
+    stream.send_and_merge(record(revision=5))
     if rows == "all stale":
         stream.send(record(revision=4))
     else:
@@ -123,8 +119,7 @@ def test_spark_commits_what_delta_rs_does_not(stream, monkeypatch, rows):
 @pytest.mark.invariant("7.8")
 @pytest.mark.slow
 def test_a_duplicate_key_from_another_writer_is_refused(stream):
-    stream.send(record(revision=5))
-    stream.merge()
+    stream.send_and_merge(record(revision=5))
     stream.sql("INSERT INTO {t} SELECT * FROM {t}")
     stream.send(record(revision=6))
     before = stream.ledger.version

@@ -21,12 +21,12 @@ from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.audit import audit
-from lakehouse.operations.repair import propose_gap, record
 from lakehouse.operations.status import status
 from lakehouse.settings import Settings
 from lakehouse.sources.files import folder, listing, source
 from lakehouse.sources.files.source import FilesSource
 from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.brokers.streams import accept_gap
 
 SOURCE = Files("heart", names="*.json*", each="element", settle=timedelta(0))
 CSV = Files("heart", names="*.csv", header="mrn,name", settle=timedelta(0))
@@ -190,9 +190,7 @@ def test_a_file_that_was_numbered_and_removed_before_it_was_merged_is_a_gap(land
         merge_all(landing.context, on_batch=remove_after_the_first)
     assert landing.rows() == [(1, 60.0)]
     assert "02.json" in (status(landing.settings, landing.table).loss or "")
-    proposal = propose_gap(landing.settings, landing.table)
-    assert proposal
-    record(landing.context, proposal)
+    accept_gap(landing.context)
     landing.merge()
     assert landing.rows() == [(1, 60.0), (3, 80.0)]
     landing.assert_accounted()

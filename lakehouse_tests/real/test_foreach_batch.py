@@ -37,8 +37,7 @@ def _classic_session(spark: SparkSession) -> None:
 def stream(spark: SparkSession, broker: Settings) -> Stream:
     """A table whose topic each test leaves merged."""
     stream = Stream.create(spark, broker, base=None, partitions=2)
-    stream.send_hours(3)
-    stream.merge()
+    stream.merge_hours(3)
     return stream
 
 

@@ -16,10 +16,10 @@ from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.audit import audit
-from lakehouse.operations.repair import propose_gap, record
 from lakehouse.operations.status import status
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.brokers.streams import accept_gap
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE = Generated(
@@ -102,9 +102,7 @@ def test_another_generator_stops_until_it_is_accepted(spark: SparkSession, tmp_p
     changed = replace(context, table=replace(TABLE, source=replace(SOURCE, seed=1, count=500)))
     with pytest.raises(DataLossError, match="Another generator was merged"):
         merge_all(changed)
-    proposal = propose_gap(changed.settings, changed.table)
-    assert proposal
-    record(changed, proposal)
+    accept_gap(changed)
     (outcome,) = merge(changed)
     assert outcome.entry.commit.read == 500
 

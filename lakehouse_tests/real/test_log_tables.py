@@ -74,8 +74,7 @@ def test_a_replay_in_any_split_writes_no_row_and_no_file(log_stream):
 
 @pytest.mark.slow
 def test_a_batch_of_rejected_records_is_a_commit_without_rows(log_stream):
-    log_stream.send(b"{", None)
-    (outcome,) = log_stream.merge()
+    (outcome,) = log_stream.send_and_merge(b"{", None)
     assert counts(outcome.entry) == dict(read=2, rejected=2, duplicate=0, inserted=0, updated=0, stale=0)
     assert log_stream.merge() == []
     is_right(log_stream)
@@ -84,8 +83,7 @@ def test_a_batch_of_rejected_records_is_a_commit_without_rows(log_stream):
 @pytest.mark.invariant("8.12")
 @pytest.mark.slow
 def test_records_that_a_new_declaration_accepts_are_redriven_once(log_stream):
-    log_stream.send(*at_hours(0), record(time=hour(1), temperature_2m=99.0))
-    log_stream.merge()
+    log_stream.send_and_merge(*at_hours(0), record(time=hour(1), temperature_2m=99.0))
     wider_table = replace(log_stream.table, columns=[*COLUMNS[:3], replace(COLUMNS[3], between=(-100, 100))])
     log_stream.table = wider_table
     (outcome,) = redrive(log_stream.context)
@@ -100,8 +98,7 @@ def test_records_that_a_new_declaration_accepts_are_redriven_once(log_stream):
 
 def test_a_table_with_a_key_cannot_become_a_log_table_nor_the_reverse(log_stream):
     log_table, keyed_table = log_stream.table, replace(log_stream.table, key=["latitude", "longitude", "observed_at"])
-    log_stream.send(*at_hours(0))
-    log_stream.merge()
+    log_stream.send_and_merge(*at_hours(0))
     for stored_table, new_table, problem in ((log_table, keyed_table, "have no"), (keyed_table, log_table, "have")):
         name = f"{log_table.name}_{'k' if stored_table is keyed_table else 'l'}"
         log_stream.table = replace(stored_table, name=name)
@@ -115,15 +112,13 @@ def test_a_table_with_a_key_cannot_become_a_log_table_nor_the_reverse(log_stream
 
 @pytest.mark.slow
 def test_a_column_declared_later_is_null_in_rows_from_before(log_stream):
-    log_stream.send(*at_hours(0))
-    log_stream.merge()
+    log_stream.send_and_merge(*at_hours(0))
     new_columns = [
         Column("station", "STRING", doc="Its name."),
         Column("sent_at", "TIMESTAMP", written=Time(epoch="seconds"), doc="When, UTC."),
     ]
     log_stream.table = replace(log_stream.table, columns=[*COLUMNS, *new_columns])
-    log_stream.send(record(time=hour(1), station="north", sent_at=0))
-    log_stream.merge()
+    log_stream.send_and_merge(record(time=hour(1), station="north", sent_at=0))
     new_values = log_stream.sql("SELECT station, unix_seconds(sent_at) FROM {t} ORDER BY observed_at")
     assert new_values == [(None, None), ("north", 0)]
     assert DeltaTable(log_stream.uri).history(1)[0]["engineInfo"].startswith("delta-rs"), (

@@ -70,8 +70,7 @@ def test_the_later_of_two_elements_with_a_key_wins_and_records_and_rows_add_up(
     assert (commit.read, commit.empty, commit.rows_read) == (4, 2, 4)
     assert (commit.rejected, commit.duplicate, outcome.entry.metrics.inserted) == (1, 1, 2)
     assert rows(stream) == [(1, "b", 2, 0, 1), (1, "a", 3, 0, 2)]
-    stream.send(order(1, item("a", 4)), b"[")
-    (outcome,) = stream.merge()
+    (outcome,) = stream.send_and_merge(order(1, item("a", 4)), b"[")
     assert (outcome.entry.commit.rows_read, outcome.entry.metrics.updated) == (2, 1)
     expected_rows = [(1, "b", 2, 0, 1), (1, "a", 4, 4, 0)]
     assert rows(stream) == expected_rows
@@ -97,8 +96,7 @@ def test_a_redrive_takes_a_single_object_for_the_array_and_keeps_the_place_of_el
     redrive(stream.context)
     expected_rows = [(1, "a", 1, 0, 0), (1, "a", 20, 0, 1), (1, "a", 1, 0, 2), (2, "b", 2, 1, 0)]
     assert rows(stream) == expected_rows
-    stream.send(b'{"id": 3, "items": {"sku": "c", "pieces": 3}}')
-    stream.merge()
+    stream.send_and_merge(b'{"id": 3, "items": {"sku": "c", "pieces": 3}}')
     assert rows(stream) == [*expected_rows, (3, "c", 3, 2, 0)]
     uri = stream.settings.table_uri(stream.table.name)
     assert spark.sql(f"SELECT count(*) FROM delta.`{uri}` WHERE place <> _record.index").collect() == [(0,)]
@@ -112,8 +110,7 @@ def test_rejected_elements_are_redriven_alone_and_the_bytes_of_their_record_are_
     spark: SparkSession, broker: Settings, key: Sequence[str]
 ) -> None:
     stream = create(spark, broker, key)
-    stream.send(order(1, item("a", 1), item("b", 20), item("c", 30), item("d", 500)), order(2, item("e", 5)))
-    stream.merge()
+    stream.send_and_merge(order(1, item("a", 1), item("b", 20), item("c", 30), item("d", 500)), order(2, item("e", 5)))
     assert rejected(stream) == [
         (0, 1, "out_of_range", True, True),
         (0, 2, "out_of_range", False, True),
@@ -145,8 +142,7 @@ def test_a_record_that_was_rejected_as_a_whole_is_resolved_once_its_elements_are
     spark: SparkSession, broker: Settings
 ) -> None:
     stream = create(spark, broker, ["order_id", "sku"])
-    stream.send(b'{"id": 1, "items": [{"sku": "a", "pieces": 70}], "n": NaN}', b'{"id": 2, "n": NaN}')
-    stream.merge()
+    stream.send_and_merge(b'{"id": 1, "items": [{"sku": "a", "pieces": 70}], "n": NaN}', b'{"id": 2, "n": NaN}')
     assert rejected(stream) == [(0, None, "not_finite", True, True), (1, None, "not_finite", True, True)]
     stream.table = replace(stream.table, format=Json(not_finite="null"))
     (outcome,) = redrive(stream.context)
@@ -168,8 +164,7 @@ def test_a_record_that_was_rejected_as_a_whole_is_resolved_once_its_elements_are
 @pytest.mark.invariant("8.15")
 def test_a_redrive_of_one_reason_leaves_elements_with_other_reasons(spark: SparkSession, broker: Settings) -> None:
     stream = create(spark, broker, ["order_id", "sku"])
-    stream.send(order(1, item("a", 20), {"sku": 7}, item("b", 30)))
-    stream.merge()
+    stream.send_and_merge(order(1, item("a", 20), {"sku": 7}, item("b", 30)))
     stream.table = replace(stream.table, columns=[ORDER_ID, replace(SKU, written="text_or_number"), PIECES])
     assert redrive(stream.context, "out_of_range") == []
     stream.table = replace(stream.table, columns=[*stream.table.columns[:2], replace(PIECES, between=(0, 25))])
@@ -187,8 +182,7 @@ def test_rejected_elements_of_a_record_that_belongs_to_another_table_are_resolve
     spark: SparkSession, broker: Settings
 ) -> None:
     stream = create(spark, broker, ["order_id", "sku"])
-    stream.send(order(1, item("a", 1), item("b", 20), item("c", 30)), order(2, item("d", 40)))
-    stream.merge()
+    stream.send_and_merge(order(1, item("a", 1), item("b", 20), item("c", 30)), order(2, item("d", 40)))
     stored_rows = rows(stream)
     stream.table = replace(stream.table, where=FieldIs("id", [2]))
     (outcome,) = redrive(stream.context)
@@ -208,12 +202,9 @@ def test_rejected_elements_of_a_record_that_belongs_to_another_table_are_resolve
 def test_a_rejected_record_that_belongs_to_another_table_is_resolved(spark: SparkSession, broker: Settings) -> None:
     name = unique_table().name
     columns = [Column("id", "BIGINT", "Number.", required=True), Column("n", "INT", "How many.", between=(0, 9))]
-    stream = Stream(
-        spark, broker, StreamTable(name, source=Topic(name, partitions=1), doc="Orders.", columns=columns, key=["id"])
-    )
-    create_topic(broker, stream.table)
-    stream.send(b'{"id": 1, "n": 3}', b'{"id": 2, "n": 30, "type": "other"}')
-    stream.merge()
+    table = StreamTable(name, source=Topic(name, partitions=1), doc="Orders.", columns=columns, key=["id"])
+    stream = Stream.of(spark, broker, table)
+    stream.send_and_merge(b'{"id": 1, "n": 3}', b'{"id": 2, "n": 30, "type": "other"}')
     stream.table = replace(stream.table, where=FieldIs("type", ["order"]))
     (outcome,) = redrive(stream.context)
     commit = outcome.entry.commit
@@ -228,8 +219,7 @@ def test_a_record_that_was_rejected_as_a_whole_is_redriven_with_all_of_its_eleme
     spark: SparkSession, broker: Settings
 ) -> None:
     stream = create(spark, broker, ["order_id", "sku"])
-    stream.send(b'{"id": 1, "items": [{"sku": "a", "pieces": 1}, {"sku": "b", "pieces": 70}], "n": NaN}')
-    stream.merge()
+    stream.send_and_merge(b'{"id": 1, "items": [{"sku": "a", "pieces": 1}, {"sku": "b", "pieces": 70}], "n": NaN}')
     assert rejected(stream) == [(0, None, "not_finite", True, True)]
     stream.table = replace(stream.table, format=Json(not_finite="null"))
     (outcome,) = redrive(stream.context)

@@ -100,8 +100,7 @@ def test_a_row_whose_key_the_topic_no_longer_has_is_deleted_and_no_other(stream:
     (stored_delete,) = rows_of(stream.settings, stream.table.deletes_name)
     assert (stored_delete["name"], stored_delete["_record"]["position"]) == ("gone", 2)
     assert find_missing_keys(stream.context).count == 0
-    stream.send(b'{"amount": 2}', key=b"gone")
-    stream.merge()
+    stream.send_and_merge(b'{"amount": 2}', key=b"gone")
     assert names(stream) == {"a", "b", "gone"}, "a newer record is a row"
     stream.assert_accounted()
 
@@ -128,8 +127,7 @@ def test_a_row_whose_record_may_have_expired_is_not_missing(stream: Stream) -> N
 def test_a_row_that_changed_since_is_not_deleted(stream: Stream) -> None:
     rename(stream, "a")
     missing_keys = find_missing_keys(stream.context)
-    stream.send(b'{"amount": 2}', key=b"gone")
-    stream.merge()
+    stream.send_and_merge(b'{"amount": 2}', key=b"gone")
     with pytest.raises(ConflictError, match="has changed since its keys were read"):
         delete_missing(stream.context, missing_keys)
     assert find_missing_keys(stream.context).among(missing_keys).count == 0

@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.examples.samples import MovieRatingSamples
 from lakehouse.examples.tables.movie_ratings import movie_ratings
-from lakehouse.kafka import PublishOptions, create_topic, publish
+from lakehouse.kafka import PublishOptions, publish
 from lakehouse.ledger.audit import audit
 from lakehouse.operations.rejections import list_rejected
 from lakehouse.operations.verify import verify_keys, verify_rollup, verify_rows
@@ -26,9 +26,7 @@ def stream(spark, registry) -> Stream:
     name = f"r_{uuid4().hex[:8]}"
     rollups = [replace(rollup, name=f"{name}_by_movie") for rollup in movie_ratings.rollups]
     table = redeclare(movie_ratings, name=name, topic=f"{name}.v1", rollups=rollups, partitions=2)
-    stream = Stream(spark, registry, table)
-    create_topic(registry, table)
-    return stream
+    return Stream.of(spark, registry, table)
 
 
 def send(stream: Stream, kind: str) -> int:

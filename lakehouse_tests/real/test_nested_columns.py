@@ -62,13 +62,12 @@ def json_values(stream: Stream, column: str) -> list[tuple[Any, ...]]:
 def test_nested_values_are_merged_and_derived_like_any_other_value(spark, broker) -> None:
     stream = stream_of(spark, broker, orders())
     fields = dict(tags=["a", None], address={"zip": "1", "x": 2}, labels={"z": "1", "a": None}, paid_at=[1_000])
-    stream.send(
+    (first,) = stream.send_and_merge(
         order(1, lines=LINES, score={"a": 0.5}, **fields),
         order(2, labels={}, lines=[]),
         order(3, labels={"a": 1}),
         order(4),
     )
-    (first,) = stream.merge()
     assert counts(first.entry) == dict(read=4, rejected=1, duplicate=0, inserted=3, updated=0, stale=0)
     assert first.unmapped_fields == {"address.x": 1}
     lines = [("x", Decimal("1.01"), {"a": 1, "b": 2}), None, (None, Decimal("2.00"), None)]
@@ -119,11 +118,9 @@ def test_a_log_table_stores_nested_values_and_polars_reads_them(spark, broker) -
         StreamTable(name, source=Topic(name, partitions=1), doc="Log.", columns=columns, key=[], rollups=[rollup]),
     )
     fields = dict(tags=["a", None], address={"zip": "1"}, paid_at=[1_000], score={"a": 0.5})
-    stream.send(order(1, lines=LINES, labels={"a": "b"}, **fields), order(1, labels={"a": "b"}), order(1))
-    stream.merge()
+    stream.send_and_merge(order(1, lines=LINES, labels={"a": "b"}, **fields), order(1, labels={"a": "b"}), order(1))
     refresh_rollup(stream.context, rollup)
-    stream.send(order(1, labels={"b": "a"}))
-    stream.merge()
+    stream.send_and_merge(order(1, labels={"b": "a"}))
     refresh_rollup(stream.context, rollup)
     assert stream.sql("SELECT id, rows FROM {rollup}") == [(1, 4)]
     by_polars = polars.read_delta(stream.uri).sort(polars.col("_record").struct.field("position"))
@@ -137,8 +134,7 @@ def test_a_log_table_stores_nested_values_and_polars_reads_them(spark, broker) -
 
 def test_another_inner_type_is_refused(spark, broker) -> None:
     stream = stream_of(spark, broker, orders())
-    stream.send(order(1))
-    stream.merge()
+    stream.send_and_merge(order(1))
     columns = [replace(c, type="ARRAY<INT>") if c.name == "tags" else c for c in COLUMNS]
     other_stream = replace(stream, table=replace(stream.table, columns=columns))
     with pytest.raises(TableError, match=r"tags of .* is array<string> in the table"):
@@ -168,11 +164,8 @@ def test_a_table_of_twenty_columns_with_maps_is_merged_and_derived(spark, broker
     """If Spark infers filters from the comparison of such rows, the change feed never finishes."""
     stream = stream_of(spark, broker, wide_table(seed=2, columns=20))
     assert sum("MAP<" in column.type for column in stream.table.columns) > 2
-    stream.send(*wide_records(stream.table, 1, 20))
-    stream.merge()
-    stream.refresh()
-    stream.send(*wide_records(stream.table, 2, 10))
-    (outcome,) = stream.merge()
+    stream.send_and_refresh(*wide_records(stream.table, 1, 20))
+    (outcome,) = stream.send_and_merge(*wide_records(stream.table, 2, 10))
     assert counts(outcome.entry)["updated"] == 10
     changes, rollup = stream.refresh()
     assert (changes.changed, changes.rebuilt, rollup.rebuilt) == (10, False, False)

@@ -8,7 +8,6 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehouse.declaration import Column, Day, Measure, Month, Rollup, StreamTable, Time, Value, Year
-from lakehouse.kafka import create_topic
 from lakehouse.operations.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
@@ -53,11 +52,8 @@ def order(number: int, days: float, **fields: Any) -> bytes:
     ids=lambda value: value.name if hasattr(value, "name") else None,
 )
 def test_rows_are_in_the_partition_of_their_value_and_move_as_one_row(spark, broker, partition_by, key, names):
-    stream = Stream(spark, broker, orders(partition_by, key))
-    create_topic(broker, stream.table)
-    stream.send(order(1, 0), order(2, 1.5, pieces=5), order(3, 400, pieces=None))
-    stream.merge()
-    stream.refresh()
+    stream = Stream.of(spark, broker, orders(partition_by, key))
+    stream.send_and_refresh(order(1, 0), order(2, 1.5, pieces=5), order(3, 400, pieces=None))
     column = partition_by.name
     assert stream.sql(f"SELECT DISTINCT CAST({column} AS STRING) FROM {{t}} ORDER BY 1") == [(name,) for name in names]
     # the first order again, and the second with another payment, delivery and shop

@@ -32,9 +32,7 @@ def test_a_change_is_planned_until_it_is_applied(spark, broker):
     stream = Stream.create(spark, broker, base=None, references=())
     suffixes = ["", "_rejected", "_changes", "_by_location"]
     assert planned_kinds(stream, stream.table) == [(suffix, "create") for suffix in suffixes]
-    stream.send(record(time=hour(0)))
-    stream.merge()
-    stream.refresh()
+    stream.send_and_refresh(record(time=hour(0)))
     assert planned_kinds(stream, stream.table) == []
 
     table = stream.table
@@ -49,9 +47,7 @@ def test_a_change_is_planned_until_it_is_applied(spark, broker):
     ]
     version = DeltaTable(stream.uri).version()
     assert DeltaTable(stream.uri).version() == version, "nothing is written"
-    stream.send(record(time=hour(1), station="north"))
-    stream.merge()
-    stream.refresh()
+    stream.send_and_refresh(record(time=hour(1), station="north"))
     assert planned_kinds(stream, stream.table) == []
     assert stream.sql("SELECT station FROM {t} ORDER BY observed_at") == [(None,), ("north",)]
     assert stream.sql("SELECT stations FROM {rollup}") == [(1,)]
@@ -69,9 +65,7 @@ def test_a_change_is_planned_until_it_is_applied(spark, broker):
 @pytest.mark.slow
 def test_another_key_is_refused_before_anything_is_written(spark, broker):
     stream = Stream.create(spark, broker, base=None, references=())
-    stream.send(record(time=hour(0)))
-    stream.merge()
-    stream.refresh()
+    stream.send_and_refresh(record(time=hour(0)))
     version = stream.ledger.version
     for key in (["latitude", "observed_at"], ["observed_at"]):
         other_table = replace(stream.table, key=key)
@@ -88,22 +82,17 @@ def test_another_key_is_refused_before_anything_is_written(spark, broker):
 @pytest.mark.slow
 def test_a_table_without_a_recorded_key_gets_one(spark, broker):
     stream = Stream.create(spark, broker, base=None, references=())
-    stream.send(record(time=hour(0)))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(0)))
     spark.sql(f"ALTER TABLE delta.`{stream.uri}` UNSET TBLPROPERTIES ('lakehouse.key')")
     assert ("", "set property") in planned_kinds(stream, stream.table)
-    stream.send(record(time=hour(1)))
-    stream.merge()
-    stream.refresh()
+    stream.send_and_refresh(record(time=hour(1)))
     assert planned_kinds(stream, stream.table) == []
 
 
 @pytest.mark.slow
 def test_the_plan_refuses_the_changes_at_which_a_run_would_stop(spark, broker):
     stream = Stream.create(spark, broker, references=())
-    stream.send(record(time=hour(0)))
-    stream.merge()
-    stream.refresh()
+    stream.send_and_refresh(record(time=hour(0)))
     assert planned_kinds(stream, stream.table) == [], "the run does not create a base table that was never loaded"
     moved_table = redeclare(stream.table, topic="elsewhere", columns=[*stream.table.columns, STATION])
     assert [kind for _, kind in planned_kinds(stream, moved_table)] == ["refuse", "add column"]

@@ -13,7 +13,6 @@ from lakehouse.ingest.merge import merge_newest
 from lakehouse.kafka import read_topic
 from lakehouse.ledger.ledger import app_id
 from lakehouse.ledger.positions import Range
-from lakehouse.operations.maintain import maintain
 from lakehouse.operations.repair import propose_progress
 from lakehouse.operations.repair import record as record_decision
 from lakehouse.storage import lock, spark_writer, statement, table_context
@@ -170,8 +169,7 @@ def test_a_merge_waits_for_the_process_that_writes_the_table(stream, monkeypatch
 def test_after_a_restore_the_undone_records_are_merged_again(stream):
     before = stream.ledger
     for _ in range(2):
-        stream.send_hours(1)
-        stream.merge()
+        stream.merge_hours(1)
     rows, number = stream.snapshot(), stream.ledger.next_number
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {before.version}")
     assert stream.ledger.progress == before.progress
@@ -185,8 +183,7 @@ def test_after_a_restore_the_undone_records_are_merged_again(stream):
 @pytest.mark.invariant("1.13")
 def test_a_restore_between_plan_and_commit_loses_no_record(stream, interference):
     version = stream.ledger.version
-    hours = stream.send_hours(1)
-    stream.merge()
+    hours = stream.merge_hours(1)
     hours += stream.send_hours(1)
     interference.before_reading(lambda: stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}"))
     stream.merge()
@@ -196,8 +193,7 @@ def test_a_restore_between_plan_and_commit_loses_no_record(stream, interference)
 @pytest.mark.invariant("1.9")
 def test_commits_of_other_programs_are_skipped_and_listed(stream):
     before = progress_of(stream)
-    stream.send_hours(1)
-    stream.merge()
+    stream.merge_hours(1)
     stream.sql("UPDATE {t} SET temperature_2m = 0")
     stream.sql("OPTIMIZE {t}")
     rows = stream.temperatures()
@@ -206,29 +202,6 @@ def test_commits_of_other_programs_are_skipped_and_listed(stream):
     assert progress_of(stream) == before + 2
     assert "UPDATE" in [commit.operation for commit in stream.ledger.foreign]
     assert stream.temperatures() == {**rows, hour: 20.0}
-
-
-@pytest.mark.invariant("1.12")
-@pytest.mark.slow
-def test_maintenance_changes_no_row_and_keeps_the_ledger_after_its_log_is_cleaned(stream):
-    for _ in range(2):
-        stream.send_hours(1)
-        stream.merge()
-    rows, before = stream.snapshot(), stream.ledger
-    result, *_ = maintain(stream.context)
-    assert (result.idle, result.kept, result.files_after) == (False, None, 1)
-    maintained_ledger = stream.ledger
-    newest = maintained_ledger.newest.commit
-    assert (newest.kind, newest.number) == ("maintenance", before.next_number)
-    clean_log(stream.uri)
-    cleaned_ledger = stream.ledger
-    assert (cleaned_ledger.complete, len(cleaned_ledger.entries), stream.snapshot()) == (False, 1, rows)
-    for name in ("progress", "totals", "consumed"):
-        assert getattr(cleaned_ledger, name) == getattr(before, name), name
-        assert getattr(maintained_ledger, name) == getattr(before, name), name
-    stream.send_hours(1)
-    (outcome,) = stream.merge()
-    assert (outcome.entry.commit.kind, outcome.entry.commit.read) == ("batch", 1)
 
 
 @pytest.mark.invariant("1.15")

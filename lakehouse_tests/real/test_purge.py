@@ -154,11 +154,9 @@ def test_rows_of_the_newest_snapshot_are_merged_after_a_purge(spark: SparkSessio
     )
     create_topic(broker, table)
     stream = Stream(spark, broker, table)
-    stream.send(change("c", 10, {"id": 1}), change("d", 20, {"id": 1}))
-    stream.merge()
+    stream.send_and_merge(change("c", 10, {"id": 1}), change("d", 20, {"id": 1}))
     now = datetime.now(UTC)
-    stream.send(change("r", 500, {"id": 2}))
-    stream.merge()
+    stream.send_and_merge(change("r", 500, {"id": 2}))
     purge_deletes(stream.context, now + timedelta(days=1))
     assert stored_deletes(stream) == 0
     stream.send(change("r", 500, {"id": 3}), change("c", 490, {"id": 4}), change("c", 600, {"id": 5}))

@@ -52,8 +52,7 @@ def stream(shared_stream: Stream) -> Iterator[Stream]:
 def test_redriven_records_are_merged_in_order_and_marked_with_their_commit_number(stream):
     start = end(stream)
     first, second = hot(stream, 2)
-    stream.send(b"{", record(time=second, temperature_2m=1.0))
-    (batch,) = stream.merge()
+    (batch,) = stream.send_and_merge(b"{", record(time=second, temperature_2m=1.0))
     assert counts(batch.entry) == dict(read=4, rejected=3, duplicate=0, inserted=1, updated=0, stale=0)
     progress, totals = stream.ledger.progress, stream.ledger.totals
     (outcome,) = redrive_records(stream, "out_of_range")
@@ -134,11 +133,9 @@ def test_a_record_whose_time_exceeds_a_timestamp_is_rejected_and_stops_no_other(
 @pytest.mark.slow
 def test_nothing_is_written_if_nothing_is_rejected_or_decided_again(stream):
     start = end(stream)
-    stream.send(b"{")
-    stream.merge()
+    stream.send_and_merge(b"{")
     before = rejected_version(stream)
-    stream.send_hours(1)
-    stream.merge()
+    stream.merge_hours(1)
     replay(stream.context, [Range(0, start, start + 2)])
     assert rejected_version(stream) == before
     assert list_rejections(stream, start) == {"truncated": [start]}
@@ -146,8 +143,7 @@ def test_nothing_is_written_if_nothing_is_rejected_or_decided_again(stream):
 
 def test_a_batch_of_rejected_records_alone_moves_the_progress(stream):
     start = end(stream)
-    stream.send(b"{", b"")
-    (outcome,) = stream.merge()
+    (outcome,) = stream.send_and_merge(b"{", b"")
     assert counts(outcome.entry) == dict(read=2, rejected=2, duplicate=0, inserted=0, updated=0, stale=0)
     assert end(stream) == start + 2
     assert stream.merge() == []
@@ -157,8 +153,7 @@ def test_a_batch_of_rejected_records_alone_moves_the_progress(stream):
 @pytest.mark.slow
 def test_rejected_records_that_were_deleted_stop_merges_until_a_replay_of_all_records(stream):
     start = end(stream)
-    stream.send(b"{", record(time=stream.hours(1)[0]))
-    stream.merge()
+    stream.send_and_merge(b"{", record(time=stream.hours(1)[0]))
     rejections_before = list_rejections(stream, start)
     shutil.rmtree(stream.settings.table_uri(stream.table.rejected_name))
     assert "rejected records are missing" in str(status(stream.settings, stream.table).loss)
@@ -181,8 +176,7 @@ def test_rejected_records_that_were_deleted_stop_merges_until_a_replay_of_all_re
 def test_lateness_depends_on_two_times_of_a_record_in_batch_replay_and_redrive(spark, broker):
     stream = Stream.create(spark, broker, late=Late("observed_at", DAY))
     event_times = [f"{datetime.now(UTC) - timedelta(hours=hours):%Y-%m-%dT%H:%M}" for hours in (0, 1, 1, 49, 480)]
-    stream.send(*(record(time=time) for time in event_times))
-    (outcome,) = stream.merge()
+    (outcome,) = stream.send_and_merge(*(record(time=time) for time in event_times))
     assert counts(outcome.entry) == dict(read=5, rejected=2, duplicate=1, inserted=2, updated=0, stale=0)
     rows, rejected_rows = stream.snapshot(), rows_of(stream.settings, stream.table.rejected_name)
     assert {position(row)[1]: row["reason"] for row in rejected_rows} == {3: "late", 4: "late"}

@@ -138,8 +138,7 @@ def test_a_replay_of_days_is_recorded_and_changes_no_row(stream: Stream, instanc
 
 @pytest.mark.slow
 def test_a_day_without_records_replays_nothing(stream: Stream, instance: dg.DagsterInstance) -> None:
-    stream.send_hours(2)
-    stream.merge()
+    stream.merge_hours(2)
     version = stream.ledger.version
     replays = Replays(stream, instance)
     run = replays.replay(day(1), day(2))
@@ -157,8 +156,7 @@ def test_before_the_first_merge_there_is_nothing_to_replay(stream: Stream, insta
 
 @pytest.mark.slow
 def test_a_missing_row_is_merged_again_and_fails_the_check_once(stream: Stream, instance: dg.DagsterInstance) -> None:
-    stream.send_hours(3)
-    stream.merge()
+    stream.merge_hours(3)
     stream.refresh()
     rows, days = stream.temperatures(), days_of_records(stream)
     stream.sql("DELETE FROM {t} WHERE hour(observed_at) = 1")
@@ -215,8 +213,7 @@ def test_a_day_whose_records_expired_fails_with_the_sentence_of_the_gap(
 
 @pytest.mark.slow
 def test_a_day_of_a_partition_that_is_empty_by_now_fails(stream: Stream, instance: dg.DagsterInstance) -> None:
-    stream.send_hours(2)
-    stream.merge()
+    stream.merge_hours(2)
     days = days_of_records(stream)
     delete_before(stream.settings, stream.table.topic, {0: 2})
     failure = Replays(stream, instance).failure(days[0], days[-1])
@@ -231,8 +228,7 @@ def test_days_are_read_if_the_topic_still_holds_times_of_producers(stream: Strea
         assert wait_until(lambda: read_topic(stream.settings, stream.table.topic).producer_time)
         send(far_future, record(time=hour(0)))
     assert wait_until(lambda: not read_topic(stream.settings, stream.table.topic).producer_time)
-    stream.send(record(time=hour(1)))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(1)))
     days = [record_day for record_day in days_of_records(stream) if record_day.year < 2100]
     assert find_ranges(stream.context, days) == [Range(0, 1, 2)]
 

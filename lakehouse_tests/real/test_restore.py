@@ -18,8 +18,7 @@ def stream(spark, broker):
     """Two batches of one record."""
     stream = Stream.create(spark, broker)
     for number in (0, 1):
-        stream.send(record(time=hour(number)))
-        stream.merge()
+        stream.send_and_merge(record(time=hour(number)))
     return stream
 
 
@@ -31,8 +30,7 @@ def test_a_restore_two_milliseconds_after_a_commit_loses_no_row(stream):
     os.utime(Path(stream.uri, "_delta_log", f"{stream.ledger.version:020d}.json"), (file_time, file_time))
     stream.sql(f"RESTORE TABLE {{t}} TO TIMESTAMP AS OF '{restore_time:%Y-%m-%d %H:%M:%S.%f}'")
     assert set(stream.temperatures()) == {hour(0)}  # the second batch is undone
-    stream.send(record(time=hour(2)))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(2)))
     assert set(stream.temperatures()) == {hour(0), hour(1), hour(2)}
     stream.assert_accounted()
 
@@ -48,13 +46,9 @@ def restore(stream: Stream, version: int, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_merge_after_the_command_reads_the_undone_records_again(spark, broker, monkeypatch):
     stream = Stream.create(spark, broker, base=None)
-    stream.send(record(time=hour(0), temperature_2m=1.0))
-    stream.merge()
-    stream.refresh()
+    stream.send_and_refresh(record(time=hour(0), temperature_2m=1.0))
     version = stream.ledger.version
-    stream.send(record(time=hour(0), temperature_2m=2.0), record(time=hour(1), temperature_2m=3.0))
-    stream.merge()
-    stream.refresh()
+    stream.send_and_refresh(record(time=hour(0), temperature_2m=2.0), record(time=hour(1), temperature_2m=3.0))
     restore(stream, version, monkeypatch)
     assert stream.temperatures() == {hour(0): 1.0}
     (outcome,) = stream.merge()
@@ -69,11 +63,9 @@ def test_the_merge_after_the_command_reads_the_undone_records_again(spark, broke
 
 @pytest.mark.slow
 def test_the_merge_after_the_command_adds_each_record_of_a_log_table_once(log_stream, monkeypatch):
-    log_stream.send(*at_hours(0))
-    log_stream.merge()
+    log_stream.send_and_merge(*at_hours(0))
     version = log_stream.ledger.version
-    log_stream.send(*at_hours(1, 2))
-    log_stream.merge()
+    log_stream.send_and_merge(*at_hours(1, 2))
     rows = list_rows(log_stream)
     restore(log_stream, version, monkeypatch)
     assert len(list_rows(log_stream)) == 1

@@ -71,8 +71,7 @@ def test_an_undeclared_widening_is_refused_with_the_argument_that_declares_it(st
 
 
 def test_nothing_is_rewritten_before_the_change_feed_has_read_all_changes(stream: Stream) -> None:
-    stream.send(sale(3, 1, 1))
-    stream.merge()
+    stream.send_and_merge(sale(3, 1, 1))
     version, first_declaration = stream.ledger.version, stream.table
     stream.table = with_columns(first_declaration, replace(PRICE, type="DOUBLE"))
     advice = "Undo the change of the declaration, run lakehouse merge"
@@ -86,9 +85,7 @@ def test_nothing_is_rewritten_before_the_change_feed_has_read_all_changes(stream
 @pytest.mark.invariant("1.3", "4.6")
 @pytest.mark.slow
 def test_the_command_named_by_the_refusal_changes_types_and_partitions(stream: Stream) -> None:
-    stream.send(sale(3, 1, 1))
-    stream.merge()
-    stream.refresh()
+    stream.send_and_refresh(sale(3, 1, 1))
     progress, totals = stream.ledger.progress, stream.ledger.totals
     (rollup,) = stream.table.rollups
     measures = {**rollup.measures, "most": Measure("max(pieces)", "DECIMAL(9,1)", "Most pieces.")}
@@ -111,8 +108,7 @@ def test_the_command_named_by_the_refusal_changes_types_and_partitions(stream: S
     assert merged_table.protocol().min_reader_version == 1
     assert rewrite_tables(stream.context) == []
 
-    stream.send(sale(1, 8, 2.5))
-    (outcome,) = stream.merge()
+    (outcome,) = stream.send_and_merge(sale(1, 8, 2.5))
     assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=0, updated=1, stale=0)
     stream.refresh()
     query = "SELECT id, change, price_before, price_after, reconciled FROM {changes} WHERE id < 3 ORDER BY number, id"

@@ -22,7 +22,6 @@ from lakehouse.declaration import (
 )
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.unpacking.compression import compress
-from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.tables.rows import rows_of
@@ -61,15 +60,12 @@ def test_wrong_values_are_null_next_to_their_text_and_base64_is_opened_by_the_wo
         Column("n", "INT", "A number.", source=("data_base64", "n")),
     ]
     name = f"lines_{uuid4().hex[:8]}"
-    stream = Stream(
-        spark, broker, StreamTable(name, name, "Lines.", columns, ["id"], format=Json(in_base64="data_base64"))
-    )
-    create_topic(broker, stream.table)
+    table = StreamTable(name, name, "Lines.", columns, ["id"], format=Json(in_base64="data_base64"))
+    stream = Stream.of(spark, broker, table)
     lines = ['{"at": "31/Jan/2026 10:15 +0200"}', '{"at": "31/Mai/2026 10:15 Z"}', "panic: out of memory"]
-    stream.send(
+    (outcome,) = stream.send_and_merge(
         *[json.dumps({"id": n, "log": line, "data_base64": "eyJuIjogN30="}).encode() for n, line in enumerate(lines)]
     )
-    (outcome,) = stream.merge()
     assert outcome.entry.commit.rejected == 0
     query = f"SELECT id, log, date_format(at, 'yyyy-MM-dd HH:mm'), n FROM delta.`{stream.uri}` ORDER BY id"
     assert [tuple(row) for row in stream.spark.sql(query).collect()] == [
@@ -85,11 +81,9 @@ def test_wrong_values_are_null_next_to_their_text_and_base64_is_opened_by_the_wo
 def test_a_column_that_is_added_later_is_filled_by_a_replay_or_from_the_unmapped_fields(
     spark: Any, broker: Settings
 ) -> None:
-    stream = Stream(spark, broker, declare(Json()))
-    create_topic(broker, stream.table)
+    stream = Stream.of(spark, broker, declare(Json()))
     stream.send(b'{"n": 1, "campaign": "may"}', key=KEY_1)
-    stream.send(b'{"n": 2, "campaign": "june"}', key=KEY_2)
-    stream.merge()
+    stream.send_and_merge(b'{"n": 2, "campaign": "june"}', key=KEY_2)
     campaign = Column("campaign", "STRING", "Campaign.", keep=True)
     stream.table = replace(stream.table, columns=[*stream.table.columns, campaign])
     stream.replay(max_records=1)
@@ -101,8 +95,7 @@ def test_a_column_that_is_added_later_is_filled_by_a_replay_or_from_the_unmapped
     stream.spark.sql(f"UPDATE {place} SET campaign = NULL").collect()
     filling = "campaign = get_json_object(rest, '$.campaign') WHERE campaign IS NULL"
     stream.spark.sql(f"UPDATE {place} SET {filling}").collect()
-    stream.send(b'{"n": 3}', key=KEY_1)
-    stream.merge()
+    stream.send_and_merge(b'{"n": 3}', key=KEY_1)
     assert stream.spark.sql(f"SELECT id, n, campaign FROM {place} ORDER BY id").collect() == [
         (1, 3.0, "may"),
         (2, 2.0, "june"),
@@ -114,8 +107,7 @@ def test_a_column_that_is_added_later_is_filled_by_a_replay_or_from_the_unmapped
 @pytest.mark.invariant("8.5", "1.2")
 @pytest.mark.parametrize("form", SHAPES, ids=repr)
 def test_values_of_each_shape_become_rows_and_others_are_rejected(spark: Any, broker: Settings, form: Format) -> None:
-    stream = Stream(spark, broker, declare(form))
-    create_topic(broker, stream.table)
+    stream = Stream.of(spark, broker, declare(form))
     values = SHAPES[form]
     first, second, invalid = (
         [compress(value, form.codec) for value in values] if isinstance(form, Compressed) else values

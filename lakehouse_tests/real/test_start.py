@@ -56,8 +56,7 @@ def test_a_table_starts_at_the_end_of_its_topic_and_reads_on(old_stream: Stream)
     assert (batch.entry.commit.read, batch.entry.commit.left_out) == (3, commit.left_out)
     assert set(stream.temperatures()) == set(new_hours)
     add_partitions(stream.settings, stream.table.topic, 3)
-    later_hours = stream.send_hours(2, partition=2)
-    stream.merge()
+    later_hours = stream.merge_hours(2, partition=2)
     assert set(stream.temperatures()) == {*new_hours, *later_hours}, "a partition that is added later is read whole"
     assert kinds(stream) == ["start", "batch", "batch"]
     stream.assert_accounted()

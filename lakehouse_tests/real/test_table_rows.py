@@ -14,11 +14,11 @@ from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.audit import audit
-from lakehouse.operations.repair import propose_gap, record
 from lakehouse.operations.status import status
 from lakehouse.settings import Settings
 from lakehouse.storage.statement import session_settings
 from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.brokers.streams import accept_gap
 
 
 @dataclass
@@ -150,9 +150,7 @@ def test_after_change_data_was_vacuumed_an_accepted_gap_reads_all_rows_again(
     with pytest.raises(DataLossError, match=r"Versions 2 to \d of .* can no longer be read, and were not.*repair gap"):
         follower.merge()
     assert "can no longer be read" in (status(follower.settings, follower.table).loss or "")
-    proposal = propose_gap(follower.settings, follower.table)
-    assert proposal
-    record(follower.context, proposal)
+    accept_gap(follower.context)
     follower.merge()
     ids = sorted(row[0] for row in follower.context.merged.rows().select("id").collect())
     stale_ids = [] if truncates else [*range(20, 25), *range(45, 50)]
@@ -175,9 +173,7 @@ def test_a_vacuumed_deletion_vector_is_a_gap(follower: Follower) -> None:
     follower.vacuum(compact=False)
     with pytest.raises(DataLossError, match=r"can no longer be read, and were not.*repair gap"):
         follower.merge()
-    proposal = propose_gap(follower.settings, follower.table)
-    assert proposal
-    record(follower.context, proposal)
+    accept_gap(follower.context)
     follower.merge()
     follower.run("DELETE FROM ACCOUNTS WHERE id = 5")
     follower.merge()

@@ -11,7 +11,6 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import Column, RecordKey, StreamTable
 from lakehouse.derived import refresh
-from lakehouse.kafka import create_topic
 from lakehouse_tests.helpers.brokers.streams import Stream
 
 LONG_KEY = "ä" * 99
@@ -45,9 +44,7 @@ def thing(name: str, size: int) -> bytes:
 
 @pytest.fixture
 def stream(spark, broker):
-    stream = Stream(spark, broker, named_things())
-    create_topic(broker, stream.table)
-    return stream
+    return Stream.of(spark, broker, named_things())
 
 
 def sizes(stream: Stream) -> list[tuple[str, int]]:
@@ -58,15 +55,12 @@ def sizes(stream: Stream) -> list[tuple[str, int]]:
 @pytest.mark.invariant("13.4")
 @pytest.mark.slow
 def test_every_text_key_matches_its_row_as_the_minimum_and_maximum_of_a_batch(stream):
-    stream.send(*(thing(name, 0) for name in ODD_KEYS))
-    stream.merge()
+    stream.send_and_merge(*(thing(name, 0) for name in ODD_KEYS))
     for size, name in enumerate(ODD_KEYS, start=1):
-        stream.send(thing(name, size))
-        stream.merge()
+        stream.send_and_merge(thing(name, size))
     assert sizes(stream) == sorted((name, size) for size, name in enumerate(ODD_KEYS, start=1))
     for pair in ([LONG_KEY + "m", "😀"], ["", LONG_KEY + "z" * 200]):
-        stream.send(*(thing(name, 100) for name in pair))
-        stream.merge()
+        stream.send_and_merge(*(thing(name, 100) for name in pair))
     assert [size for name, size in sizes(stream) if name in (LONG_KEY + "m", "😀", "", LONG_KEY + "z" * 200)] == [
         100
     ] * 4
@@ -76,15 +70,12 @@ def test_every_text_key_matches_its_row_as_the_minimum_and_maximum_of_a_batch(st
 
 @pytest.mark.invariant("13.4")
 def test_a_file_that_cannot_have_a_key_of_the_batch_is_not_read(stream):
-    stream.send(thing("m 1", 1), thing("m 2", 1))
-    stream.merge()
+    stream.send_and_merge(thing("m 1", 1), thing("m 2", 1))
     first_files = set(DeltaTable(stream.uri).file_uris())
-    stream.send(thing("a", 1))
-    stream.merge()
+    stream.send_and_merge(thing("a", 1))
     (file,) = set(DeltaTable(stream.uri).file_uris()) - first_files
     hidden_file = Path(file).rename(f"{file}.hidden")
-    stream.send(thing("m 1", 2), thing("n", 1))
-    stream.merge()
+    stream.send_and_merge(thing("m 1", 2), thing("n", 1))
     hidden_file.rename(file)
     assert sizes(stream) == [("a", 1), ("m 1", 2), ("m 2", 1), ("n", 1)]
 
@@ -99,15 +90,12 @@ def test_rows_with_binary_keys_can_be_deleted_and_a_replay_rejects_their_records
     def with_key_source(table: StreamTable, source: RecordKey) -> StreamTable:
         return replace(table, columns=[replace(table.record_columns[0], source=source), table.record_columns[1]])
 
-    stream = Stream(spark, broker, with_key_source(named_things(), RecordKey("any_text")))
-    create_topic(broker, stream.table)
+    stream = Stream.of(spark, broker, with_key_source(named_things(), RecordKey("any_text")))
     stream.send(b'{"size":1}', key=BINARY)
-    stream.send(b'{"size":2}', key=b"plain")
-    stream.merge()
+    stream.send_and_merge(b'{"size":2}', key=b"plain")
     refresh.refresh_changes(stream.context)
     stream = replace(stream, table=with_key_source(stream.table, RecordKey()))
-    stream.send(b'{"size":3}', key=BINARY)
-    stream.merge()
+    stream.send_and_merge(b'{"size":3}', key=BINARY)
     rows = DeltaTable(stream.uri).to_pyarrow_table()
     binary_names = duckdb.connect().execute(f"SELECT name FROM rows WHERE {SELECT_CONDITION}").fetchall()
     assert (rows.num_rows, binary_names) == (2, [(BINARY.decode(),)])
@@ -132,12 +120,10 @@ def test_keys_of_eight_bytes_are_numbers(spark, broker):
         Column("id", "BIGINT", "Which.", source=RecordKey("big_endian"), required=True),
         Column("size", "BIGINT", "How large it is."),
     ]
-    stream = Stream(spark, broker, replace(named_things(), columns=columns, key=["id"]))
-    create_topic(broker, stream.table)
+    stream = Stream.of(spark, broker, replace(named_things(), columns=columns, key=["id"]))
     for number, size in ((7, 1), (2**40, 2), (-1, 3), (7, 4)):
         stream.send(json.dumps({"size": size}).encode(), key=number.to_bytes(8, "big", signed=True))
-    stream.send(b"{}", key=b"7")
-    stream.merge()
+    stream.send_and_merge(b"{}", key=b"7")
     rows = DeltaTable(stream.uri).to_pyarrow_table(columns=["id", "size"]).to_pylist()
     assert sorted((row["id"], row["size"]) for row in rows) == [(-1, 3), (7, 4), (2**40, 2)]
     assert [reason for *_, reason in rejected(stream)] == ["wrong_type"]

@@ -91,11 +91,8 @@ def test_a_table_without_a_version_orders_truncates_by_the_broker(spark: SparkSe
 def test_a_text_that_orders_records_cannot_change_a_statement(spark: SparkSession, broker: Settings) -> None:
     stream = stream_with_revisions(spark, broker, "STRING", deletes=CONDITIONS)
     first, second = stream.hours(2)
-    stream.send(record(time=first, revision="a"), record(time=second, revision="z"))
-    stream.merge()
-    stream.send(b'{"operation": "TRUNCATE", "revision": "b\' OR \\"t\\\\"}')
-    stream.merge()
+    stream.send_and_merge(record(time=first, revision="a"), record(time=second, revision="z"))
+    stream.send_and_merge(b'{"operation": "TRUNCATE", "revision": "b\' OR \\"t\\\\"}')
     assert set(stream.temperatures()) == {second}
-    stream.send(record(time=first, revision="b"))
-    stream.merge()
+    stream.send_and_merge(record(time=first, revision="b"))
     assert set(stream.temperatures()) == {second}

@@ -21,9 +21,7 @@ MANY_ROWS = 7  # more than a failed check shows
 @pytest.fixture(scope="module")
 def stream(spark: SparkSession, broker: Settings) -> Stream:
     stream = Stream.create(spark, broker, base=None)
-    stream.send(*(record(latitude=float(number), time=hour(0)) for number in range(MANY_ROWS)))
-    stream.merge()
-    stream.refresh()
+    stream.send_and_refresh(*(record(latitude=float(number), time=hour(0)) for number in range(MANY_ROWS)))
     return stream
 
 
@@ -58,9 +56,7 @@ def test_a_refresh_between_ledger_and_rows_does_not_fail_the_check(
     def read_then_refresh(stored_table: StoredTable) -> Ledger:
         ledger = read_table_ledger(stored_table)
         monkeypatch.undo()
-        stream.send(record(latitude=1.0, time=hour(1)))
-        stream.merge()
-        stream.refresh()
+        stream.send_and_refresh(record(latitude=1.0, time=hour(1)))
         return ledger
 
     monkeypatch.setattr(StoredTable, "ledger", read_then_refresh)
@@ -71,18 +67,14 @@ def test_a_refresh_between_ledger_and_rows_does_not_fail_the_check(
 @pytest.mark.slow
 def test_the_touched_groups_are_read_as_the_run_committed_them(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     (rollup,) = stream.table.rollups
-    stream.send(record(latitude=2.0, time=hour(1)))
-    stream.merge()
-    _, result = stream.refresh()
+    _, result = stream.send_and_refresh(record(latitude=2.0, time=hour(1)))
     stream.sql("UPDATE {rollup} SET `rows` = 7 WHERE latitude = 2")
     assert verify.verify_touched(stream.context, rollup, result).passed
     finding = verify.verify_rollup(stream.context, rollup)
     assert "2.000000, 77.600006, 2023-01-01 differs" in finding.detail
 
     one_more_row(monkeypatch)
-    stream.send(record(latitude=3.0, time=hour(1)))
-    stream.merge()
-    _, result = stream.refresh()
+    _, result = stream.send_and_refresh(record(latitude=3.0, time=hour(1)))
     touched_finding = verify.verify_touched(stream.context, rollup, result)
     assert not touched_finding.passed
     assert touched_finding.check == "touched_groups_stored"

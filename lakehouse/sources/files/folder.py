@@ -88,12 +88,10 @@ _CACHE = LogCache[FileLog](lambda log: log.version)
 
 def files_layout(table: StreamTable, settings: Settings) -> Layout:
     """Return the layout of the log of files: one row for each numbered file, never changed."""
-    name = table.files_name
-    doc = f"Files from which records of {table.name} were read: one row per file and contents."
     return Layout(
-        name,
-        settings.table_uri(name),
-        doc,
+        table.files_name,
+        settings.table_uri(table.files_name),
+        f"Files from which records of {table.name} were read: one row per file and contents.",
         COLUMNS,
         retention=table.upkeep.retention,
         anchors=["number"],

@@ -33,12 +33,10 @@ LOST, SILENT = "Nothing is lost", "Nothing is silent"
 def stream(spark, broker) -> DeletingStream:
     """A table with a checkpoint; tests that damage it restore it."""
     stream = DeletingStream.create(spark, broker)
-    stream.send(record(time=hour(0)))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(0)))
     DeltaTable(stream.uri).create_checkpoint()
     for number in (1, 2):
-        stream.send(record(time=hour(number)))
-        stream.merge()
+        stream.send_and_merge(record(time=hour(number)))
     return stream
 
 
@@ -109,8 +107,7 @@ def test_files_left_behind_by_other_writers_do_no_harm(stream, attack):
         next_version = f"{stream.ledger.version + 1:020d}.json"
         (log / f"{next_version}.tmp").write_text('{"add')
         (log / f".{next_version}.0123.tmp").write_text('{"add')
-        stream.send(record(time=hour(3)))
-        stream.merge()
+        stream.send_and_merge(record(time=hour(3)))
         assert set(stream.temperatures()) == {hour(number) for number in range(4)}
 
 

@@ -36,8 +36,7 @@ def disk_stream(spark, broker, disk) -> DeletingStream:
         home=broker.home, tables=str(disk.folder), kafka_bootstrap_servers=bootstrap_servers(broker), _env_file=None
     )
     stream = DeletingStream.create(spark, settings)
-    stream.send(record(time=stream.hours(1)[0]), b"{")
-    stream.merge()
+    stream.send_and_merge(record(time=stream.hours(1)[0]), b"{")
     return stream
 
 
@@ -98,8 +97,7 @@ def test_refreshes_and_base_loads_continue_after_a_full_disk(disk_stream, disk, 
                 assert versions_before == {} or table_versions(disk_stream) == versions_before
                 step()
         base_folder(tmp_path / "base", {hour(90): 10.0})
-        disk_stream.send(record(time=hour(91)))
-        disk_stream.merge()
+        disk_stream.send_and_merge(record(time=hour(91)))
     load_base(TableContext(spark, settings, table), base)
     disk_stream.merge()
     assert disk_stream.temperatures()[hour(90)] == 10.0

@@ -42,11 +42,11 @@ MOMENTS: list[Moment] = [
     *(("files.sync_file", when, 0) for when in BOTH),
     ("attempts.lock_connection", "after", 0),
     *(("attempts.sync_names", when, 0) for when in BOTH),
-    *(("files.sync_folder", "after", nth) for nth in (0, 1)),
+    *(("files.sync_path", "after", nth) for nth in (0, 1)),
     *(("exporter.publish", when, 0) for when in BOTH),
     *(("manifests.write_draft", when, 0) for when in BOTH),
     *(("manifests.link_draft", when, 0) for when in BOTH),
-    *(("manifests.sync_folder", when, 0) for when in BOTH),
+    *(("manifests.sync_path", when, 0) for when in BOTH),
 ]
 OF_WHOLE: list[Moment] = [
     ("files.ParquetWriter", "after", 0),

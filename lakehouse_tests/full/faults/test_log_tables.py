@@ -21,10 +21,8 @@ from lakehouse_tests.helpers.tables.log_tables import at_hours, is_right, list_r
 @pytest.mark.invariant("1.13", "4.5")
 def test_a_batch_voided_by_a_restore_is_merged_again_without_duplicates(log_stream, monkeypatch, attack):
     with attack("Nothing is doubled", "log table: RESTORE between the plan and the append"):
-        log_stream.send(*at_hours(0))
-        log_stream.merge()
-        log_stream.send(*at_hours(1))
-        log_stream.merge()
+        log_stream.send_and_merge(*at_hours(0))
+        log_stream.send_and_merge(*at_hours(1))
         version = log_stream.ledger.version
         real_commit, restore_results = spark_writer.commit_append, list[object]()
 
@@ -45,8 +43,7 @@ def test_a_batch_voided_by_a_restore_is_merged_again_without_duplicates(log_stre
         maintain(log_stream.context)
         log_stream.merge()
         assert list_rows(log_stream) == [(0, number, hour(number), float(number)) for number in range(5)]
-        log_stream.send(*at_hours(5))
-        log_stream.merge()
+        log_stream.send_and_merge(*at_hours(5))
         assert operations(log_stream)[0] == "WRITE", "no record was read this far before"
         is_right(log_stream)
 
@@ -55,11 +52,9 @@ def test_a_batch_voided_by_a_restore_is_merged_again_without_duplicates(log_stre
 def test_maintenance_keeps_the_ranges_that_a_void_batch_read(log_stream, monkeypatch, attack):
     """The void batch read two records; the records before and in it are merged one by one, with maintenance between."""
     with attack("Nothing is doubled", "log table: RESTORE between the plan and the append, then maintenance"):
-        log_stream.send(*at_hours(0))
-        log_stream.merge()
+        log_stream.send_and_merge(*at_hours(0))
         version, real_commit = log_stream.ledger.version, spark_writer.commit_append
-        log_stream.send(*at_hours(1))
-        log_stream.merge()
+        log_stream.send_and_merge(*at_hours(1))
         log_stream.send(*at_hours(2, 3))
 
         def restore_and_commit(*args, **kwargs):
@@ -85,8 +80,7 @@ def test_maintenance_keeps_the_ranges_that_a_void_batch_read(log_stream, monkeyp
 @pytest.mark.invariant("4.5")
 def test_rows_of_a_topic_and_of_its_recreation_are_both_in_the_table(log_stream, attack):
     with attack("Nothing is lost", "log table: topic deleted and created again"):
-        log_stream.send(*at_hours(0, 1))
-        log_stream.merge()
+        log_stream.send_and_merge(*at_hours(0, 1))
         delete_topic(log_stream.settings, log_stream.table.topic)
         create_topic(log_stream.settings, log_stream.table)
         log_stream.send(*at_hours(10, 11, 12))
@@ -103,8 +97,7 @@ def test_rows_of_a_topic_and_of_its_recreation_are_both_in_the_table(log_stream,
 def test_another_record_at_the_position_of_a_row_becomes_a_second_row(log_stream, attack):
     """A restored broker assigns the same positions again and keeps the id of its topic."""
     with attack("Nothing is lost", "log table: another record at the position of a row"):
-        log_stream.send(*at_hours(0, 1))
-        log_stream.merge()
+        log_stream.send_and_merge(*at_hours(0, 1))
         log_stream.sql(
             "UPDATE {t} SET _record = named_struct('source', _record.source, 'partition', _record.partition,"
             " 'position', _record.position, 'sequence', _record.sequence, 'time', _record.time - INTERVAL 1 HOUR)"
@@ -118,8 +111,7 @@ def test_another_record_at_the_position_of_a_row_becomes_a_second_row(log_stream
 @pytest.mark.invariant("1.15", "4.5")
 def test_a_log_table_without_its_history_continues_without_duplicates(log_stream, attack):
     with attack("Nothing is doubled", "log table: its history gone"):
-        log_stream.send(*at_hours(0, 1, 2))
-        log_stream.merge()
+        log_stream.send_and_merge(*at_hours(0, 1, 2))
         log_stream.sql("UPDATE {t} SET temperature_2m = 1 WHERE _record.position = 0")
         clean_log(log_stream.uri)
         proposal = propose_progress(log_stream.context)
@@ -135,8 +127,7 @@ def test_a_log_table_without_its_history_continues_without_duplicates(log_stream
 @pytest.mark.invariant("4.5")
 def test_the_key_check_finds_a_record_that_was_inserted_again(log_stream, attack):
     with attack("Nothing is silent", "log table: a row inserted again by another program"):
-        log_stream.send(*at_hours(0, 1))
-        log_stream.merge()
+        log_stream.send_and_merge(*at_hours(0, 1))
         log_stream.sql("INSERT INTO {t} SELECT * FROM {t} WHERE _record.position = 1")
         finding = verify_keys(log_stream.context)
         assert not finding.passed
@@ -150,12 +141,10 @@ def test_the_key_check_finds_a_record_that_was_inserted_again(log_stream, attack
 @pytest.mark.parametrize("repair", ["RESTORE", "each row once"])
 def test_duplicates_of_a_commit_without_progress_are_found_and_repaired(log_stream, attack, repair):
     with attack("Nothing is silent", f"log table: rows twice, by a commit without progress; repaired: {repair}"):
-        log_stream.send(*at_hours(0, 1))
-        log_stream.merge()
+        log_stream.send_and_merge(*at_hours(0, 1))
         version = log_stream.ledger.version
         log_stream.sql("INSERT INTO {t} SELECT * FROM {t} WHERE _record.position = 1")
-        log_stream.send(*at_hours(2))
-        log_stream.merge()
+        log_stream.send_and_merge(*at_hours(2))
         finding = verify_keys(log_stream.context)
         assert not finding.passed
         assert "every record has one row" in finding.detail and "Key " not in finding.detail
@@ -175,8 +164,7 @@ def test_a_topic_that_ends_before_the_progress_is_read_again_without_duplicates(
     with attack(
         "Nothing is doubled", "log table: broker restored from an older copy: the topic ends before the progress"
     ):
-        log_stream.send(*at_hours(0, 1, 2))
-        log_stream.merge()
+        log_stream.send_and_merge(*at_hours(0, 1, 2))
         future_commit = log_stream.ledger.next_commit("recovery", "test").model_copy(update={"progress": {0: 9, 1: 0}})
         log_stream.context.merged.commit_nothing(future_commit)
         log_stream.accept_gap()
@@ -191,8 +179,7 @@ def test_a_topic_that_ends_before_the_progress_is_read_again_without_duplicates(
 @pytest.mark.invariant("1.15")
 def test_a_copy_of_a_log_table_without_its_history_continues_after_recover_progress(log_stream, attack):
     with attack("Nothing is doubled", "log table: a copy of it without its history"):
-        log_stream.send(*at_hours(0, 1))
-        log_stream.merge()
+        log_stream.send_and_merge(*at_hours(0, 1))
         table_copy = replace(log_stream.table, name=f"{log_stream.table.name}_copy")
         uri = log_stream.settings.table_uri(table_copy.name)
         log_stream.sql(f"CREATE TABLE delta.`{uri}` USING DELTA PARTITIONED BY (observed_day) AS SELECT * FROM {{t}}")
@@ -200,15 +187,13 @@ def test_a_copy_of_a_log_table_without_its_history_continues_after_recover_progr
         with pytest.raises(LedgerError, match=f"lakehouse repair progress {table_copy.name}"):
             log_stream.merge()
         record_progress(log_stream.context, propose_progress(log_stream.context))
-        log_stream.send(*at_hours(2))
-        log_stream.merge()
+        log_stream.send_and_merge(*at_hours(2))
         assert [row[1] for row in list_rows(log_stream)] == [0, 1, 2]
 
 
 def test_rows_of_another_program_without_a_record_count_as_rows(log_stream, attack):
     with attack("Nothing is silent", "log table: rows of another program, without a record"):
-        log_stream.send(*at_hours(0))
-        log_stream.merge()
+        log_stream.send_and_merge(*at_hours(0))
         is_right(log_stream)
         log_stream.sql(
             "INSERT INTO {t} (latitude, longitude, observed_at, observed_day)"

@@ -13,7 +13,6 @@ import requests
 from lakehouse.declaration import Column
 from lakehouse.errors import RegistryError
 from lakehouse.ingest.redrive import redrive
-from lakehouse.kafka import create_topic
 from lakehouse.kafka import registry_client as registries
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, encode_records, order_table, register
@@ -29,9 +28,7 @@ def stream(spark: Any, broker: Settings, fragile_registry: OneServer, monkeypatc
     """Orders whose schemas are in the registry that tests harm; a failed request is an error at once."""
     monkeypatch.setattr(registries, "_PATIENCE", 0.0)
     settings = Settings(**{**broker.model_dump(), "registry_url": fragile_registry.embedded.address})
-    new_stream = Stream(spark, settings, order_table())
-    create_topic(settings, new_stream.table)
-    return new_stream
+    return Stream.of(spark, settings, order_table())
 
 
 def encode_first(schema_id: int, *numbers: int, total: float = 1.0) -> list[bytes]:
@@ -63,8 +60,7 @@ def assert_stops(stream: Stream, match: str) -> None:
 def merge_first_order(stream: Stream) -> int:
     """Merge one order and return the id of its schema."""
     schema_id = register(stream.settings, stream.table, FIRST)
-    stream.send(*encode_first(schema_id, 1))
-    stream.merge()
+    stream.send_and_merge(*encode_first(schema_id, 1))
     return schema_id
 
 
@@ -124,8 +120,7 @@ def test_a_batch_ends_in_time_if_the_registry_hangs(stream, fragile_registry, at
 @pytest.mark.invariant("8.13")
 def test_a_replay_and_a_redrive_need_no_registry(stream, fragile_registry, attack):
     schema_id = merge_first_order(stream)
-    stream.send(*encode_first(schema_id, 2, total=2e6))
-    stream.merge()
+    stream.send_and_merge(*encode_first(schema_id, 2, total=2e6))
     total = Column("total", "DOUBLE", "Any.")
     columns = [total if column.name == "total" else column for column in stream.table.columns]
     with attack("Nothing is lost", "registry dead during a replay and a redrive"):
@@ -160,8 +155,7 @@ def test_an_empty_recreated_registry_changes_no_stored_schema(stream, fragile_re
     schema_id = merge_first_order(stream)
     with attack("Nothing is lost", "registry recreated: it has no schema of the stored ids"):
         fragile_registry.start_with(None)
-        stream.send(*encode_first(schema_id, 2))
-        stream.merge()
+        stream.send_and_merge(*encode_first(schema_id, 2))
         assert_holds(stream, (1, 1.0, None), (2, 1.0, None))
 
 
@@ -174,8 +168,7 @@ def test_records_of_a_schema_missing_from_a_restored_registry_are_redriven(strea
         "Nothing is lost", "registry restored from an older copy: a schema is unknown until it is registered again"
     ):
         fragile_registry.start_with(tmp_path / "copy")
-        stream.send(*encode_second(second_id, 2))
-        stream.merge()
+        stream.send_and_merge(*encode_second(second_id, 2))
         assert [row[2] for row in stream.rejected()] == ["unknown_schema"]
         assert redrive(stream.context) == []
         assert register(stream.settings, stream.table, SECOND) == second_id
@@ -191,8 +184,7 @@ def test_records_of_a_deleted_schema_are_read_with_the_stored_schema(stream, fra
         url, subject = stream.settings.registry_url, f"{stream.table.topic}-value"
         for suffix in ("", "?permanent=true"):
             _delete(f"{url}/subjects/{subject}{suffix}")
-        stream.send(*encode_first(schema_id, 2))
-        stream.merge()
+        stream.send_and_merge(*encode_first(schema_id, 2))
         assert_holds(stream, (1, 1.0, None), (2, 1.0, None))
 
 

@@ -15,7 +15,6 @@ from uuid import uuid4
 
 import pytest
 
-from lakehouse.kafka import create_topic
 from lakehouse.local.dagster_home import prepare_dagster_home
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
@@ -92,9 +91,7 @@ def world(spark: Any, broker: Settings, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("stopped")
     (folder / "gate").mkdir()
     names = [f"{kind}_{uuid4().hex[:12]}" for kind in ("log", "keyed")]
-    streams = dict(zip(("log", "keyed"), (Stream(spark, broker, table) for table in tables(*names)), strict=True))
-    for stream in streams.values():
-        create_topic(broker, stream.table)
+    streams = dict(zip(("log", "keyed"), (Stream.of(spark, broker, table) for table in tables(*names)), strict=True))
     home_settings = Settings(home=folder / "home", _env_file=None)
     environment = {
         **os.environ,

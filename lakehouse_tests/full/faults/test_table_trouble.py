@@ -70,9 +70,7 @@ def next_hour(rows: Rows) -> str:
 def stream(spark, broker):
     """Four hours are merged and are in the feed and the rollup. Each test leaves every table correct."""
     stream = DeletingStream.create(spark, broker)
-    stream.send(*(record(time=hour(number), temperature_2m=float(number)) for number in range(4)))
-    stream.merge()
-    stream.refresh()
+    stream.send_and_refresh(*(record(time=hour(number), temperature_2m=float(number)) for number in range(4)))
     return stream
 
 
@@ -86,8 +84,7 @@ def test_after_foreign_commits_every_table_is_right(stream, attack):
                 stream.sql(statement)
                 rows = effect(rows)
             sent_values = {hour(1): 11.0 + number, max(rows): 5.0 + number, next_hour(rows): 9.0}
-            stream.send(*(record(time=time, temperature_2m=value) for time, value in sent_values.items()))
-            stream.merge()
+            stream.send_and_merge(*(record(time=time, temperature_2m=value) for time, value in sent_values.items()))
             rows |= sent_values
             assert stream.temperatures() == rows
             assert_all_is_right(stream)
@@ -112,8 +109,7 @@ def test_a_cleaned_log_stops_the_run_and_recover_progress_loses_nothing(stream, 
     delete_topic(stream.settings, stream.table.topic)
     stream.make_topic()
     stream.accept_gap()
-    stream.send(record(time=hour(100)))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(100)))
     stream.send(*(record(time=hour(number)) for number in range(101, 170)))
     with attack(LOST, "log cleaned past our newest commit, with rows of a former topic"):
         stream.sql("UPDATE {t} SET temperature_2m = 0")
@@ -203,8 +199,7 @@ COLUMN_MAPPING = "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
 
 def test_a_table_that_differs_from_its_declaration_stops_the_run_until_it_is_restored(spark, broker, attack):
     stream = DeletingStream.create(spark, broker)
-    stream.send(record(time=hour(0), temperature_2m=1.0))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(0), temperature_2m=1.0))
     stream.sql(f"ALTER TABLE {{t}} {COLUMN_MAPPING}")
     for number, (alteration, (statement, message)) in enumerate(ALTERATIONS.items()):
         version_before = stream.ledger.version
@@ -243,17 +238,14 @@ def test_a_rollup_is_rebuilt_after_its_declaration_changed(stream, attack):
         extended_stream = replace(stream, table=extended_table)
         _, rollup_outcome = extended_stream.refresh()
         assert rollup_outcome.rebuilt
-        extended_stream.send(record(time=hour(300), humidity=50.0))
-        extended_stream.merge()
+        extended_stream.send_and_merge(record(time=hour(300), humidity=50.0))
         assert_all_is_right(extended_stream)
         assert extended_stream.sql("SELECT sum(warm) FROM {rollup}") == extended_stream.sql(
             "SELECT count_if(temperature_2m > 1) FROM {t}"
         )
         assert extended_stream.sql("SELECT max(humidity_after) FROM {changes}") == [(50.0,)]
     with attack(LOST, "declaration changed: fewer groups"):
-        extended_stream.send(record(time="2023-12-01T00:00"))
-        extended_stream.merge()
-        extended_stream.refresh()
+        extended_stream.send_and_refresh(record(time="2023-12-01T00:00"))
         smaller_rollup = replace(rollup, by=[name for name in rollup.by if name != "observed_month"])
         extended_stream = replace(extended_stream, table=replace(extended_table, rollups=[smaller_rollup]))
         assert_all_is_right(extended_stream)
@@ -263,8 +255,7 @@ def test_a_rollup_is_rebuilt_after_its_declaration_changed(stream, attack):
 @pytest.mark.invariant("9.9")
 def test_a_missing_data_file_is_named(spark, broker, attack):
     stream = DeletingStream.create(spark, broker)
-    stream.send(record(time=hour(0)))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(0)))
     with attack(SILENT, "a file of rows deleted"):
         (file,) = (Path(uri) for uri in DeltaTable(stream.uri).file_uris() if f"={hour(0)[:7]}" in uri)
         file.unlink()

@@ -48,8 +48,7 @@ def run_before_the_write(monkeypatch: pytest.MonkeyPatch, work: Any) -> list[str
 
 def test_a_row_changed_after_its_comparison_is_compared_again(stream, monkeypatch, writer):
     stream.send(record(temperature_2m=1.0, station="first", revision=1))
-    stream.send(record(temperature_2m=ABSENT, station="second", revision=3))
-    stream.merge()
+    stream.send_and_merge(record(temperature_2m=ABSENT, station="second", revision=3))
     # older than the row, newer than its temperature: all other values of the row stay
     stream.send(record(temperature_2m=9.0, station="between", revision=2))
     attempts = run_before_the_write(monkeypatch, lambda: stream.sql("UPDATE {t} SET station = 'foreign'"))
@@ -61,8 +60,7 @@ def test_a_row_changed_after_its_comparison_is_compared_again(stream, monkeypatc
 
 
 def test_a_row_added_after_the_comparison_is_compared(stream, monkeypatch, writer):
-    stream.send(record(temperature_2m=1.0, station="first", revision=1))
-    stream.merge()
+    stream.send_and_merge(record(temperature_2m=1.0, station="first", revision=1))
     rows = stream.snapshot()
     stream.sql("CREATE OR REPLACE TEMP VIEW kept AS SELECT * FROM {t}")
     saved_rows = stream.spark.createDataFrame(stream.spark.table("kept").toArrow()).localCheckpoint()
@@ -76,8 +74,7 @@ def test_a_row_added_after_the_comparison_is_compared(stream, monkeypatch, write
 
 
 def test_a_row_deleted_after_the_comparison_does_not_return_with_its_values(stream, monkeypatch, writer):
-    stream.send(record(temperature_2m=1.0, station="first", revision=1))
-    stream.merge()
+    stream.send_and_merge(record(temperature_2m=1.0, station="first", revision=1))
     stream.send(record(temperature_2m=ABSENT, station="second", revision=2))
     attempts = run_before_the_write(monkeypatch, lambda: stream.sql("DELETE FROM {t}"))
     (outcome,) = stream.merge()

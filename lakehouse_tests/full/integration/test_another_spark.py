@@ -60,8 +60,7 @@ def test_a_foreign_spark_gives_correct_results_and_keeps_its_settings(home: Sett
 @pytest.fixture(scope="module")
 def stream(spark: SparkSession, broker: Settings) -> Stream:
     new_stream = Stream.create(spark, broker, base=None)
-    new_stream.send(record(time=LAST_OF_MONTH, temperature_2m=0.0))
-    new_stream.merge()
+    new_stream.send_and_merge(record(time=LAST_OF_MONTH, temperature_2m=0.0))
     return new_stream
 
 

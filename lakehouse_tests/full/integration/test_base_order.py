@@ -30,8 +30,7 @@ def test_loads_into_a_recreated_base_table_win_over_earlier_loads(stream, tmp_pa
 
     for number in range(3):
         load(number, {hour(0): 50.0 + number, hour(1): 50.0 + number})
-    stream.send(record(time=hour(2), temperature_2m=1.0))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(2), temperature_2m=1.0))
     shutil.rmtree(stream.settings.table_uri(stream.table.base_name))
     load(3, {hour(0): 60.0, hour(2): 60.0})
     stream.merge()
@@ -45,8 +44,7 @@ def test_a_column_declared_after_a_base_load_is_in_the_merged_table(stream, tmp_
     load_base(stream.context, base_folder(tmp_path / "base", {hour(0): 50.0}))
     humidity = Column("humidity", "DOUBLE", doc="Relative humidity, percent.")
     stream.table = replace(stream.table, columns=[*stream.table.columns, humidity])
-    stream.send(record(time=hour(1), humidity=40.0))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(1), humidity=40.0))
     assert stream.sql("SELECT temperature_2m, humidity FROM {t} ORDER BY observed_at") == [(50.0, None), (20.0, 40.0)]
 
 

@@ -21,8 +21,7 @@ def test_keep_and_version_take_effect_from_their_declaration(spark, broker):
     stream = Stream.create(spark, broker)
     original_columns = list(stream.table.columns)
     stream.table = replace(stream.table, columns=[*original_columns, HUMIDITY])
-    stream.send(record(time=hour(0), temperature_2m=1.0, humidity=10.0))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(0), temperature_2m=1.0, humidity=10.0))
     stream.table = replace(stream.table, columns=[*original_columns, replace(HUMIDITY, keep=False)])
     stream.send(record(time=hour(0), temperature_2m=ABSENT, humidity=20.0), record(time=hour(1), temperature_2m=2.0))
     stream.merge()
@@ -34,8 +33,7 @@ def test_keep_and_version_take_effect_from_their_declaration(spark, broker):
     )
     stream.merge(max_records=1)
     stream.table = replace(stream.table, columns=[*original_columns, HUMIDITY, REVISION], version=None)
-    stream.send(record(time=hour(1), temperature_2m=7.0, humidity=40.0, revision=9))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(1), temperature_2m=7.0, humidity=40.0, revision=9))
     rows = stream.sql("SELECT temperature_2m, humidity, revision FROM {t} ORDER BY observed_at")
     assert rows == [(5.0, 30.0, 5), (7.0, 40.0, 9), (3.0, None, 1)]
     assert stream.sql("SELECT _kept.humidity.position, _kept.humidity.version FROM {t} ORDER BY observed_at")[:1] == [
@@ -63,22 +61,19 @@ def test_a_column_that_becomes_kept_starts_with_the_value_of_its_row(spark, brok
     declare_keep(stream, keep=False)
     load_base(stream.context, base_folder(tmp_path / "before", {hour(0): 50.0, hour(1): 51.0}))
     values = [(0, 10.0), (0, 20.0), (2, 30.0), (2, ABSENT)]
-    stream.send(*(record(time=hour(number), temperature_2m=value) for number, value in values))
-    stream.merge()
+    stream.send_and_merge(*(record(time=hour(number), temperature_2m=value) for number, value in values))
     declare_keep(stream, keep=True)
     replay_record(stream, 0)
     load_base(stream.context, base_folder(tmp_path / "after", {hour(0): 60.0, hour(1): 61.0}))
     stream.merge()
     assert stream.temperatures() == {hour(0): 20.0, hour(1): 61.0, hour(2): None}
-    stream.send(record(time=hour(0), temperature_2m=ABSENT))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(0), temperature_2m=ABSENT))
     positions = stream.sql("SELECT _record.position, _kept.temperature_2m.position FROM {t} ORDER BY observed_at")
     assert positions[0] == (4, 1), "the kept value is from an older record"
     stream.replay()
     assert stream.temperatures() == {hour(0): 20.0, hour(1): 61.0, hour(2): 30.0}
     declare_keep(stream, keep=False)
-    stream.send(record(time=hour(0), temperature_2m=70.0), record(time=hour(0), temperature_2m=40.0))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(0), temperature_2m=70.0), record(time=hour(0), temperature_2m=40.0))
     declare_keep(stream, keep=True)
     replay_record(stream, 5)
     assert stream.temperatures()[hour(0)] == 40.0
@@ -89,15 +84,13 @@ def test_a_column_that_becomes_kept_starts_with_the_value_of_its_row(spark, brok
 def test_a_version_declared_later_is_that_of_the_record_behind_row_and_kept_column(spark, broker):
     stream = Stream.create(spark, broker)
     stream.table = replace(stream.table, columns=[*stream.table.columns, REVISION])
-    stream.send(
+    stream.send_and_merge(
         record(time=hour(0), temperature_2m=3.0, revision=3), record(time=hour(0), temperature_2m=5.0, revision=5)
     )
-    stream.merge()
     stream.table = replace(stream.table, version=BY_REVISION)
     replay_record(stream, 0)
     assert stream.temperatures() == {hour(0): 5.0}
-    stream.send(record(time=hour(0), temperature_2m=ABSENT, revision=6))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(0), temperature_2m=ABSENT, revision=6))
     replay_record(stream, 0)
     assert stream.temperatures() == {hour(0): 5.0}
     stream.assert_accounted()
@@ -109,16 +102,13 @@ def test_a_column_that_is_not_declared_becomes_null_in_every_merged_row(spark, b
     stream = Stream.create(spark, broker)
     original_columns = list(stream.table.columns)
     stream.table = replace(stream.table, columns=[*original_columns, REVISION])
-    stream.send(*(record(time=hour(n), revision=n) for n in range(2)))
-    stream.merge()
+    stream.send_and_merge(*(record(time=hour(n), revision=n) for n in range(2)))
     spark.sql(f"ALTER TABLE delta.`{stream.uri}` ADD COLUMNS (seen_by STRING)")
     spark.sql(f"UPDATE delta.`{stream.uri}` SET seen_by = 'Ann'")
     stream.table = replace(stream.table, columns=original_columns)
-    stream.send(record(time=hour(1), temperature_2m=9.0))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(1), temperature_2m=9.0))
     assert stream.sql("SELECT revision, seen_by FROM {t} ORDER BY observed_at") == [(0, "Ann"), (None, "Ann")]
     stream.table = replace(stream.table, columns=[*original_columns, REVISION])
-    stream.send(record(time=hour(0), temperature_2m=8.0))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(0), temperature_2m=8.0))
     assert stream.sql("SELECT temperature_2m, revision FROM {t} ORDER BY observed_at") == [(8.0, None), (9.0, None)]
     stream.assert_accounted()

@@ -13,7 +13,7 @@ from lakehouse.ingest.batches import plan_next
 from lakehouse.kafka import publish
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
-from lakehouse_tests.helpers.dagster_runs import FIRST, SECOND, Lakehouse, checks, facts
+from lakehouse_tests.helpers.dagster_runs import FIRST, Lakehouse, checks
 
 
 @pytest.fixture(scope="module")
@@ -46,41 +46,6 @@ def test_a_configured_run_merges_only_its_ranges(lakehouse):
     assert counts(remaining_facts) == (len(FIRST) - 3, 2, 0)
 
 
-def test_a_run_of_the_sensor_merges_all_records_that_exist_at_its_start(lakehouse):
-    publish(lakehouse.settings, lakehouse.table, SECOND)
-    context = dg.build_sensor_context(lakehouse.instance, resources=lakehouse.resources)
-    with context:
-        (request,) = lakehouse.defs.resolve_sensor_def("temperatures_sensor").evaluate_tick(context).run_requests
-    publish(lakehouse.settings, lakehouse.table, FIRST)
-    run_facts = facts(lakehouse.run("merge_temperatures", request.run_config))["temperatures"]
-    assert run_facts["records_read"] == len(SECOND) + len(FIRST)
-
-
-def test_a_row_written_twice_fails_the_check_of_the_keys_and_is_named(lakehouse, spark):
-    publish(lakehouse.settings, lakehouse.table, SECOND)
-    lakehouse.run("merge_temperatures")
-    assert checks(lakehouse.run("verify_temperatures"))["keys_unique"].passed
-    uri = lakehouse.settings.table_uri("temperatures")
-    row = spark.read.format("delta").load(uri).orderBy("observed_at").limit(1).localCheckpoint()
-    row.write.format("delta").mode("append").save(uri)
-    check = checks(lakehouse.run("verify_temperatures"))["keys_unique"]
-    assert not check.passed
-    assert check.severity is dg.AssetCheckSeverity.ERROR
-    assert str(row.first()["latitude"]) in check.description
-
-
-def test_a_figure_changed_by_hand_fails_the_check_of_the_rollup_and_is_named(lakehouse, spark):
-    publish(lakehouse.settings, lakehouse.table, SECOND)
-    lakehouse.run("merge_temperatures")
-    assert checks(lakehouse.run("verify_temperatures"))["rollup_equals_recomputation"].passed
-    uri = lakehouse.settings.table_uri("temperatures_by_location")
-    group = spark.read.format("delta").load(uri).orderBy("latitude").first()
-    spark.sql(f"UPDATE delta.`{uri}` SET `rows` = 7 WHERE latitude = {group['latitude']}")
-    check = checks(lakehouse.run("verify_temperatures"))["rollup_equals_recomputation"]
-    assert not check.passed
-    assert str(group["latitude"]) in check.description
-
-
 def test_a_check_can_run_alone_before_the_table_exists(lakehouse):
     check_key = dg.AssetCheckKey(dg.AssetKey("temperatures"), "ranges_contiguous")
     global_job = lakehouse.defs.resolve_implicit_global_asset_job_def()
@@ -96,10 +61,3 @@ def test_a_failed_step_shows_the_text_of_its_error(lakehouse):
     text = failure.event_specific_data.user_failure_data.description
     assert f"{lakehouse.table.topic!r} does not exist" in text
     assert "lakehouse topics --create" in text
-
-
-def test_a_run_on_a_running_spark_has_its_own_session_and_leaves_others_open(lakehouse, spark):
-    with lakehouse.resources["lakehouse"].from_resource_context_cm(dg.build_init_resource_context()) as resource:
-        assert resource.spark_session is not spark
-        assert resource.spark_session.conf.get("spark.app.id") == spark.conf.get("spark.app.id")
-    assert spark.range(1).count() == 1

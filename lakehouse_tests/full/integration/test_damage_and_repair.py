@@ -25,8 +25,7 @@ def stream(spark, broker) -> Stream:
     """Two batches."""
     new_stream = Stream.create(spark, broker, base=None)
     for number in (0, 1):
-        new_stream.send(record(time=hour(number), latitude=float(number)))
-        new_stream.merge()
+        new_stream.send_and_merge(record(time=hour(number), latitude=float(number)))
     return new_stream
 
 
@@ -36,8 +35,7 @@ def test_a_commit_damaged_by_a_power_failure_is_reported_restored_and_read_again
     stream.refresh()
     marker = Path(stream.uri).parent / ".locks" / f"{stream.table.name}.synced"
     synced_content, version_before, rows = marker.read_bytes(), stream.ledger.version, {*stream.temperatures()}
-    stream.send(record(time=hour(5)), record(time=hour(6)))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(5)), record(time=hour(6)))
     marker.write_bytes(synced_content)
     (damaged_file,) = {*DeltaTable(stream.uri).file_uris()} - {
         *DeltaTable(stream.uri, version=version_before).file_uris()
@@ -61,6 +59,7 @@ def test_duplicate_and_misplaced_keys_are_found_and_restored(stream):
     stream.sql("INSERT INTO {t} SELECT * FROM {t}")
     duplicate_finding = verify.verify_keys(stream.context)
     assert duplicate_finding.detail.count(" has 2 rows.") == 2
+    assert "1.000000, 77.600006, 2023-01-01 01:00:00 has 2 rows" in duplicate_finding.detail
     assert f"lakehouse audit {stream.table.name}" in duplicate_finding.detail
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
     stream.sql("UPDATE {t} SET observed_month = DATE'2022-12-01' WHERE latitude = 1")
@@ -79,8 +78,7 @@ def test_maintenance_rewrites_uncompressed_files_once(spark, broker, monkeypatch
         patch.setattr("lakehouse.storage.data_files.CODEC", "UNCOMPRESSED")
         stream = Stream.create(spark, broker, base=None)
         for number, time in enumerate((hour(0), "2023-02-03T08:00")):
-            stream.send(record(time=time, temperature_2m=float(number)))
-            stream.merge()
+            stream.send_and_merge(record(time=time, temperature_2m=float(number)))
     layout, rows = merged_layout(stream.table, stream.settings), stream.snapshot()
     assert partitions_without_codec(layout) == {"2023-01-01", "2023-02-01"}
     stream.refresh()

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Debezium, StreamTable
 from lakehouse.ingest.batches import plan_next
-from lakehouse.kafka import create_topic
 from lakehouse.local.servers import EmbeddedBroker
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.deaths import dying
@@ -140,10 +139,8 @@ def test_a_table_equals_its_database_after_100_000_changes_with_everything_kille
 ) -> None:
     database = f"many_{uuid4().hex[:8]}"
     topic = f"{database}.public.items"
-    stream = Stream(
-        spark, fragile_broker.settings, StreamTable(database, topic, "", many_rows.COLUMNS, ["id"], format=Debezium())
-    )
-    create_topic(fragile_broker.settings, stream.table)
+    table = StreamTable(database, topic, "", many_rows.COLUMNS, ["id"], format=Debezium())
+    stream = Stream.of(spark, fragile_broker.settings, table)
     connect = Connect(fragile_broker.settings, tmp_path, connector_of(postgres, database, "public.items"))
     many_rows.create_rows(postgres, database, ROWS)
     connect.start()

@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Column, Debezium, StreamTable
 from lakehouse.errors import LakehouseError
-from lakehouse.kafka import create_topic
 from lakehouse.operations.compare import Source, compare, equals_database
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream
@@ -85,10 +84,8 @@ def test_compare_knows_each_type_and_names_the_columns_that_it_cannot_compare(
         f"INSERT INTO items VALUES ({values})",
         database=database,
     )
-    stream = Stream(
-        spark, broker, StreamTable(database, f"{database}.public.items", "", TYPES, ["id"], format=Debezium())
-    )
-    create_topic(broker, stream.table)
+    table = StreamTable(database, f"{database}.public.items", "", TYPES, ["id"], format=Debezium())
+    stream = Stream.of(spark, broker, table)
     fields = {
         "id": 1,
         "span": 2_802_603_500_000,
@@ -98,8 +95,7 @@ def test_compare_knows_each_type_and_names_the_columns_that_it_cannot_compare(
         "per%cent": "x%",
         "big": 1e20,
     }
-    stream.send(change("r", 7, fields))
-    stream.merge()
+    stream.send_and_merge(change("r", 7, fields))
     url = f"postgresql://postgres@127.0.0.1:{postgres.port}/{database}"
     comparison = compare(broker, stream.table, Source(url, "public.items"), 0.0)
     (difference,) = comparison.differences

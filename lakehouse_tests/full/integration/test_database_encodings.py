@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Column, StreamTable
-from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.databases import workload
@@ -63,8 +62,7 @@ def test_the_converter_of_avro_sends_a_default_in_place_of_null_and_another_name
         Column("per_cent", "STRING", "A share."),
     ]
     table = StreamTable(database, f"{database}.public.items", "", columns, ["id"], format=encoding.form)
-    stream = Stream(spark, registry, table)
-    create_topic(registry, table)
+    stream = Stream.of(spark, registry, table)
     postgres.run(f"CREATE DATABASE {database}")
     postgres.run(
         "CREATE TABLE items (id bigint PRIMARY KEY, note text DEFAULT 'new', \"per%cent\" text)",

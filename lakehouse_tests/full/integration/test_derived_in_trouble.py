@@ -147,11 +147,9 @@ def test_a_measure_that_fails_for_one_row_is_named_and_stops_neither_feed_nor_me
     table = replace(table, rollups=[replace(table.rollups[0], measures={"rows": ROWS, "hundredths": hundredths})])
     create_topic(broker, table)
     stream = Stream(spark, broker, table)
-    stream.send(record(time=hour(0), temperature_2m=1.5))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(0), temperature_2m=1.5))
     refresh_all(stream.context)
-    stream.send(record(time=hour(1), temperature_2m=20.0))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(1), temperature_2m=20.0))
     with pytest.raises(TableError, match=rf"cannot be computed for some rows: .*{table.rollups[0].name}.*try_cast"):
         refresh_all(stream.context)
     assert len(rows_of(broker, table.changes_name)) == 2

@@ -17,7 +17,7 @@ from lakehouse.declaration import Column, Measure, Rollup, StreamTable
 from lakehouse.errors import BaseFileError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.sources import OpenMeteoFiles
-from lakehouse.kafka import create_topic, publish, read_topic
+from lakehouse.kafka import publish, read_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.places import DATA
@@ -78,8 +78,7 @@ def odd_home(broker: Settings, tmp_path_factory: pytest.TempPathFactory) -> Sett
 
 @pytest.fixture
 def stream(spark: SparkSession, odd_home: Settings) -> Iterator[Stream]:
-    stream = Stream(spark, odd_home, prices())
-    create_topic(odd_home, stream.table)
+    stream = Stream.of(spark, odd_home, prices())
     yield stream
     shutil.rmtree(odd_home.tables_root, ignore_errors=True)
 
@@ -111,8 +110,7 @@ def test_the_detail_of_a_rejected_record_is_printable(stream: Stream, capsys: py
     lines = [line(shop="x", price=value) for value in invalid_values] + [
         f'{{"{"a" * 9}\\u001b[2J": 1, "a": 2, "a": 3}}'.encode()
     ]
-    stream.send(*lines, b'{"\\u001b[2J\\u202e": 1, "\\u001b[2J\\u202e": 2}', b"\x1b[2J", b'["\x1b[2J"]')
-    stream.merge()
+    stream.send_and_merge(*lines, b'{"\\u001b[2J\\u202e": 1, "\\u001b[2J\\u202e": 2}', b"\x1b[2J", b'["\x1b[2J"]')
     rejected_rows = stream.spark.read.format("delta").load(stream.settings.table_uri(stream.table.rejected_name))
     details = [row.detail for row in rejected_rows.collect()]
     assert len(details) == len(lines) + 3

@@ -8,7 +8,6 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehouse.declaration import Column, Measure, Rollup, StreamTable
-from lakehouse.kafka import create_topic
 from lakehouse.operations.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.brokers.streams import Stream
 
@@ -37,13 +36,9 @@ def vacuum(uri: str) -> None:
 
 
 def test_a_table_of_one_boolean_key_is_merged_replayed_and_derived_without_change_data(spark, broker):
-    stream = Stream(spark, broker, switches())
-    create_topic(broker, stream.table)
-    stream.send(state(True), state(True))
-    stream.merge()
-    stream.refresh()
-    stream.send(state(False))
-    stream.merge()
+    stream = Stream.of(spark, broker, switches())
+    stream.send_and_refresh(state(True), state(True))
+    stream.send_and_merge(state(False))
     rows_before = stream.snapshot_of("is_on")
     stream.replay()
     assert stream.snapshot_of("is_on") == rows_before

@@ -1,15 +1,14 @@
 """Tables that differ from the temperatures in shape: everything follows from the declaration."""
 
 import json
-from dataclasses import replace
 from uuid import uuid4
 
 import pytest
 
-from lakehouse.declaration import Column, Measure, Month, Rollup, StreamTable, Time
-from lakehouse.kafka import create_topic, publish
+from lakehouse.declaration import Column, Measure, Rollup, StreamTable, Time
+from lakehouse.kafka import publish
 from lakehouse.operations.verify import verify_keys, verify_rollup
-from lakehouse_tests.helpers.brokers.streams import Stream, counts
+from lakehouse_tests.helpers.brokers.streams import Stream
 
 HOSTILE_NAME = 'O\'Brien`s \\ "shop"; DROP TABLE prices; -- \u2028${x}'
 
@@ -36,9 +35,7 @@ def line(**fields: object) -> bytes:
 
 @pytest.fixture
 def stream(spark, broker):
-    stream = Stream(spark, broker, prices())
-    create_topic(broker, stream.table)
-    return stream
+    return Stream.of(spark, broker, prices())
 
 
 @pytest.mark.invariant("13.1", "13.2", "13.5")
@@ -68,20 +65,3 @@ def test_text_keys_and_every_type_are_merged_replayed_and_derived(stream):
     assert verify_rollup(stream.context, stream.table.rollups[0]).passed
     assert verify_keys(stream.context).passed
     stream.assert_accounted()
-
-
-@pytest.mark.invariant("4.6")
-def test_a_row_moves_if_its_partition_is_not_part_of_the_key(stream):
-    by_month = replace(stream.table.rollups[0], by=["shop", "priced_month"])
-    stream.table = replace(stream.table, partition_by=Month("priced_at"), rollups=[by_month])
-    for month in (1, 2, 3):
-        stream.send(line(priced_at=f"2024-{month:02d}-01T00:00:00"))
-        (outcome,) = stream.merge()
-    assert counts(outcome.entry)["updated"] == 1
-    assert stream.sql("SELECT CAST(priced_month AS STRING) FROM {t}") == [("2024-03-01",)]
-    stream.refresh()
-    stream.send(line(priced_at=None))
-    stream.merge()
-    stream.refresh()
-    assert stream.sql("SELECT priced_month FROM {t}") == [(None,)]
-    assert stream.sql("SELECT priced_month, products FROM {rollup}") == [(None, 1)]

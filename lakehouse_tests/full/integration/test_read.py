@@ -8,7 +8,7 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
-from lakehouse.kafka import add_partitions, publish, read_records, read_topic
+from lakehouse.kafka import publish, read_records, read_topic
 from lakehouse.ledger.planning import plan_batch
 from lakehouse.ledger.positions import Plan, Range
 from lakehouse.settings import Settings
@@ -58,31 +58,6 @@ def test_a_record_is_read_with_its_key_time_and_headers(spark: SparkSession, bro
 def test_a_plan_of_empty_ranges_reads_nothing(spark: SparkSession, broker: Settings, topic: str) -> None:
     plan = plan_batch(read_topic(broker, topic), None)
     assert read_records(spark, broker, plan).count() == 0
-
-
-@pytest.mark.invariant("2.4")
-def test_a_partition_added_after_the_plan_is_not_read(
-    spark: SparkSession, broker: Settings, table: StreamTable, topic: str
-) -> None:
-    publish(broker, table, [b"{}"] * 3)
-    plan = plan_batch(read_topic(broker, topic), None)
-    add_partitions(broker, topic, 4)
-    with_client(AIOKafkaProducer, broker, lambda producer: producer.send_and_wait(topic, b"later", partition=3))
-    assert read_records(spark, broker, plan).count() == 3
-
-
-@pytest.mark.invariant("2.1", "2.3")
-def test_records_of_an_aborted_transaction_are_not_read(spark: SparkSession, broker: Settings, topic: str) -> None:
-    async def run_transactions(producer: AIOKafkaProducer) -> None:
-        for end in (producer.abort_transaction, producer.commit_transaction):
-            await producer.begin_transaction()
-            await producer.send_and_wait(topic, end.__name__.encode(), partition=0)
-            await end()
-
-    with_client(AIOKafkaProducer, broker, run_transactions, transactional_id=topic)
-    plan = plan_batch(read_topic(broker, topic), None)
-    assert plan.span == 4, "two records and two markers"
-    assert [bytes(row._value) for row in read_records(spark, broker, plan).collect()] == [b"commit_transaction"]
 
 
 @pytest.mark.invariant("9.5")

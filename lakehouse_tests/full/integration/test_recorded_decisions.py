@@ -17,8 +17,7 @@ from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, rec
 def stream(spark, broker):
     """One record is merged, five wait, and two of them are deleted."""
     stream = Stream.create(spark, broker)
-    stream.send(record(time=hour(0)))
-    stream.merge()
+    stream.send_and_merge(record(time=hour(0)))
     stream.send(*(record(time=hour(number)) for number in range(1, 6)))
     delete_before(stream.settings, stream.table.topic, {0: 3})
     return stream

@@ -39,13 +39,16 @@ def stream(shared_stream: Stream) -> Iterator[Stream]:
         yield shared_stream
 
 
-@pytest.mark.invariant("8.4")
+@pytest.mark.invariant("8.3", "8.4")
 def test_the_next_redrive_repairs_one_that_crashed_before_or_after_its_commit(stream, monkeypatch):
     first_offset = end(stream)
     (hour,) = hot(stream, 1)
     stream.merge()
     with crashing(monkeypatch, "merge_by_key"):
         redrive_records(stream)
+    assert list_rejections(stream, first_offset) == {"out_of_range": [first_offset]}
+    with crashing(monkeypatch, "merge_by_key"):
+        wider(stream).replay()
     assert list_rejections(stream, first_offset) == {"out_of_range": [first_offset]}
     with crashing(monkeypatch, "store_rejected"):
         redrive_records(stream)
@@ -103,8 +106,7 @@ def test_records_of_an_undone_redrive_are_listed_again_even_without_history(stre
     assert undone_outcome.entry.commit.number in stream.ledger.undone_numbers
     assert list_rejections(stream, first_offset) == {"out_of_range": [first_offset]}
     # that history expires one day; the next batch records the undone commits in the table
-    stream.send_hours(1)
-    stream.merge()
+    stream.merge_hours(1)
     assert list_resolutions(stream, first_offset) == []
     (second_outcome,) = redrive_records(stream, "out_of_range")
     assert list_resolutions(stream, first_offset) == [(first_offset, second_outcome.entry.commit.number)]
@@ -121,8 +123,7 @@ def test_a_redrive_that_was_undone_and_brought_back_is_marked_by_the_next_redriv
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {redriven.entry.version}")
     assert list_rejections(stream, first_offset) == {}
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {batch.entry.version}")
-    stream.send_hours(1)
-    stream.merge()
+    stream.merge_hours(1)
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {redriven.entry.version}")
     assert list_rejections(stream, first_offset) == {"out_of_range": [first_offset]}
     (outcome,) = redrive_records(stream, "out_of_range")

@@ -9,7 +9,6 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import Column, Computed, Day, Measure, Month, Rollup, StreamTable, Time, Topic
 from lakehouse.errors import TableError
-from lakehouse.kafka import create_topic
 from lakehouse.operations.planned_changes import plan_changes
 from lakehouse.operations.rewrite_tables import rewrite_tables
 from lakehouse.operations.verify import verify_rollup
@@ -35,8 +34,7 @@ def test_after_an_interrupted_rewrite_the_new_and_the_old_declaration_work(strea
     # an interrupted rewrite: only the merged table has the new type
     ensure_table(stream.spark, merged_layout(text_table, stream.settings), require_nothing, RewriteScope())
     stream.table = text_table
-    stream.send(b'{"id": 3, "pieces": 1, "price": "1.5"}')
-    stream.merge()
+    stream.send_and_merge(b'{"id": 3, "pieces": 1, "price": "1.5"}')
     with pytest.raises(TableError, match="price_before .*lakehouse rewrite"):
         stream.refresh()
     assert [rewrite.name for rewrite in rewrite_tables(stream.context)] == [table.changes_name]
@@ -94,22 +92,18 @@ def test_a_column_with_the_name_of_a_partition_must_hold_its_periods(spark, brok
     table = StreamTable(
         name, source=Topic(name, partitions=1), doc="Sales.", columns=[time_column], key=["sold_at"], rollups=[rollup]
     )
-    stream = Stream(spark, broker, table)
-    create_topic(broker, table)
-    stream.send(b'{"sold_at": 0}', b'{"sold_at": 5000000}')
-    stream.merge()
+    stream = Stream.of(spark, broker, table)
+    stream.send_and_merge(b'{"sold_at": 0}', b'{"sold_at": 5000000}')
     month_column = Computed("sold_month", "DATE", sql="CAST(sold_at AS DATE)", doc="A day.")
     stream.table = replace(table, columns=[time_column, month_column])
-    stream.send(b'{"sold_at": 9000000}')
-    stream.merge()
+    stream.send_and_merge(b'{"sold_at": 9000000}')
     stream.table = replace(table, partition_by=Month("sold_at"))
     with pytest.raises(TableError, match="1 values of column sold_month"):
         rewrite_tables(stream.context)
     spark.sql(f"UPDATE delta.`{stream.uri}` SET sold_month = NULL").collect()
     rewrite_tables(stream.context)
     assert stream.sql("SELECT count(*) FROM {t} WHERE sold_month IS NULL") == [(0,)]
-    stream.send(b'{"sold_at": 0}')
-    stream.merge()
+    stream.send_and_merge(b'{"sold_at": 0}')
     assert stream.sql("SELECT count(*), count(DISTINCT sold_at) FROM {t}") == [(3, 3)]
 
 
@@ -117,9 +111,7 @@ def test_rows_without_the_new_partition_column_are_in_the_null_partition(stream:
     time_column = Column("sold_at", "TIMESTAMP", written=Time(epoch="seconds"), doc="UTC.")
     stream.table = replace(stream.table, columns=[*stream.table.columns, time_column], partition_by=Day("sold_at"))
     rewrite_tables(stream.context)
-    stream.send(b'{"id": 1, "pieces": 1, "price": 1, "sold_at": 0}')
-    stream.merge()
-    stream.refresh()
+    stream.send_and_refresh(b'{"id": 1, "pieces": 1, "price": 1, "sold_at": 0}')
     query = "SELECT id, CAST(sold_day AS STRING) FROM {t} ORDER BY id"
     assert stream.sql(query) == [(1, "1970-01-01"), (2, None), (3, None)]
     assert_exact(stream, "id")
@@ -127,9 +119,7 @@ def test_rows_without_the_new_partition_column_are_in_the_null_partition(stream:
 
 def create_two_days(spark, broker) -> Stream:
     new_stream = Stream.create(spark, broker, base=None, references=())
-    new_stream.send(record(time=hour(0)), record(time=hour(30), temperature_2m=1.5))
-    new_stream.merge()
-    new_stream.refresh()
+    new_stream.send_and_refresh(record(time=hour(0)), record(time=hour(30), temperature_2m=1.5))
     return new_stream
 
 
@@ -161,9 +151,7 @@ def test_a_rewrite_to_another_period_drops_the_old_column_and_works_again_after_
         stream.refresh()
     stream.table = daily_table
     rewrite_tables(stream.context)
-    stream.send(record(time=hour(0), temperature_2m=3.0))
-    stream.merge()
-    stream.refresh()
+    stream.send_and_refresh(record(time=hour(0), temperature_2m=3.0))
     assert stream.sql("SELECT temperature_2m FROM {t} ORDER BY observed_at") == [(3.0,), (1.5,)]
     assert len(stream.sql("SELECT * FROM {rollup}")) == 2
     assert_exact(stream, "observed_at")

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.plans import plan_sizes
@@ -16,8 +15,7 @@ MAX_PLAN_SIZE = 30_000  # characters of a plan per column; the largest plan so f
 
 def merge_twice(spark: SparkSession, settings: Settings, seed: int, columns: int, share: float) -> list[int]:
     """Merge and refresh two batches, the second of which updates every row; return the sizes of all plans."""
-    stream = Stream(spark, settings, wide_table(seed, columns, share))
-    create_topic(settings, stream.table)
+    stream = Stream.of(spark, settings, wide_table(seed, columns, share))
     sizes: list[int] = []
     for turn in range(2):
         stream.send(*wide_records(stream.table, seed + turn, 60))

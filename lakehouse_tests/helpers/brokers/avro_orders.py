@@ -5,7 +5,6 @@ from decimal import Decimal
 from typing import Any
 
 from lakehouse.declaration import StreamTable
-from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream
 
@@ -17,9 +16,7 @@ def order(number: int, **fields: Any) -> dict[str, Any]:
 
 
 def stream_of(spark: Any, settings: Settings, table: StreamTable) -> Stream:
-    stream = Stream(spark, settings, table)
-    create_topic(settings, table)
-    return stream
+    return Stream.of(spark, settings, table)
 
 
 def totals(stream: Stream) -> list[tuple[Any, ...]]:

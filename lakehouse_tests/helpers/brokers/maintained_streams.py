@@ -7,7 +7,6 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from lakehouse.declaration import Upkeep
-from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.operations.maintain import Maintained, maintain
 from lakehouse.operations.verify import verify_rollup
 from lakehouse.storage.table_context import TableContext
@@ -24,17 +23,10 @@ class MaintainedStream(Stream):
         results = maintain(TableContext(self.spark, self.settings, self.table))
         return {result.name.removeprefix(self.table.name): result for result in results}
 
-    def send_and_merge(self, *values: bytes) -> None:
-        self.send(*values)
-        self.merge()
-
     def set_retention(self, retention: timedelta) -> None:
         """Set a retention, also one below the minimum of a declaration, so that no test waits an hour."""
         self.table = replace(self.table, upkeep=Upkeep(retention=_WEEK))
         object.__setattr__(self.table, "retention", retention)
-
-    def ledger_of(self, name: str) -> Ledger:
-        return read_ledger(self.settings.table_uri(name), name, whole=True)
 
     def operations(self) -> list[str]:
         return [commit["operation"] for commit in DeltaTable(self.uri).history()]

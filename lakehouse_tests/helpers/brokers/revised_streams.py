@@ -34,8 +34,7 @@ def truncate(revision: int) -> bytes:
 
 def outcome(stream: Stream, *values: bytes) -> dict[str, int]:
     """Merge values in one batch; return its counts that are not zero."""
-    stream.send(*values)
-    (merge_outcome,) = stream.merge()
+    (merge_outcome,) = stream.send_and_merge(*values)
     entry = merge_outcome.entry
     deletes_counts = {"deleted": entry.metrics.deleted, "without_row": entry.commit.deletes_without_row}
     stream.assert_accounted()

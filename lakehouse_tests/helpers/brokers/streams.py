@@ -75,6 +75,13 @@ def send(
     asyncio.run(run())
 
 
+def accept_gap(context: TableContext) -> Entry:
+    """Accept the gap of a table."""
+    gap = repair.propose_gap(context.settings, context.table)
+    assert gap, "no record is missing"
+    return repair.record(context, gap)
+
+
 @dataclass
 class Stream:
     """A table under test with a topic on a real broker; several tests may share its history."""
@@ -86,7 +93,11 @@ class Stream:
 
     @classmethod
     def create(cls, spark: SparkSession, settings: Settings, **changes: Any) -> Self:
-        table = unique_table(**changes)
+        return cls.of(spark, settings, unique_table(**changes))
+
+    @classmethod
+    def of(cls, spark: SparkSession, settings: Settings, table: StreamTable) -> Self:
+        """Create the topic of a table, and return its stream."""
         create_topic(settings, table)
         return cls(spark, settings, table)
 
@@ -101,20 +112,33 @@ class Stream:
         self.send(*(record(time=time) for time in hours), partition=partition)
         return hours
 
+    def merge_hours(self, count: int, partition: int = 0) -> list[str]:
+        """Send one record for each of several new hours, and merge all that waits; return the hours."""
+        hours = self.send_hours(count, partition)
+        self.merge()
+        return hours
+
     def send(self, *values: bytes | None, partition: int = 0, key: bytes = b"key") -> None:
         send(self.settings, self.table.topic, values, partition, key)
 
     def merge(self, max_records: int | None = None, **request: Any) -> list[Outcome]:
         return batches.merge_all(self.context, Request(max_records, **request))
 
+    def send_and_merge(self, *values: bytes | None, partition: int = 0, key: bytes = b"key") -> list[Outcome]:
+        self.send(*values, partition=partition, key=key)
+        return self.merge()
+
+    def send_and_refresh(self, *values: bytes | None) -> tuple[Any, Any]:
+        """Send and merge values, and refresh the derived tables."""
+        self.send_and_merge(*values)
+        return self.refresh()
+
     def replay(self, **request: Any) -> list[Outcome]:
         return replay(self.context, None, Request(**request))
 
     def accept_gap(self) -> Entry:
         """Accept the gap, as a user does who confirms it."""
-        gap = repair.propose_gap(self.settings, self.table)
-        assert gap, "no record is missing"
-        return repair.record(self.context, gap)
+        return accept_gap(self.context)
 
     @property
     def context(self) -> TableContext:

@@ -7,7 +7,6 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
-from lakehouse.kafka import create_topic
 from lakehouse.operations.compare import Comparison, Source, compare
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream
@@ -26,8 +25,7 @@ class Mirror:
     ) -> None:
         self.server, self.database, self.encoding = server, f"shop_{uuid4().hex[:8]}", encoding
         table = workload.declaration(self.database, encoding.form, encoding.columns)
-        self.stream = Stream(spark, broker, table)
-        create_topic(broker, self.stream.table)
+        self.stream = Stream.of(spark, broker, table)
         connector = connector_of(server, self.database, "public.items") | dict(encoding.connector)
         self.connect = Connect(broker, folder, connector)
 

@@ -24,8 +24,7 @@ def refresh_around(stream: Stream) -> Iterator[Stream]:
 
 def take(stream: Stream, temperatures: dict[str, float]) -> None:
     """Merge one temperature per hour in one batch."""
-    stream.send(*(record(time=hour, temperature_2m=value) for hour, value in temperatures.items()))
-    stream.merge()
+    stream.send_and_merge(*(record(time=hour, temperature_2m=value) for hour, value in temperatures.items()))
 
 
 def feed_changes(stream: Stream, hour: str, latitude: float = 13.0) -> list[tuple[Any, ...]]:

@@ -8,7 +8,6 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Column, Measure, Rollup, StreamTable, Topic
-from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream
 
@@ -47,11 +46,8 @@ def with_wide_columns(table: StreamTable) -> StreamTable:
 
 def narrow_sales(spark: SparkSession, broker: Settings) -> Stream:
     """Merge three sales with narrow types; one of them changes after the last refresh of the derived tables."""
-    stream = Stream(spark, broker, sales(PIECES, PRICE, ID, "INT"))
-    create_topic(broker, stream.table)
-    stream.send(sale(1, 5, 9.99), sale(2, 6, 9.99), sale(3, None, None))
-    stream.merge()
-    stream.refresh()
+    stream = Stream.of(spark, broker, sales(PIECES, PRICE, ID, "INT"))
+    stream.send_and_refresh(sale(1, 5, 9.99), sale(2, 6, 9.99), sale(3, None, None))
     stream.send(sale(2, 7, 1))
     stream.merge()  # the derived tables have not read this batch
     return stream

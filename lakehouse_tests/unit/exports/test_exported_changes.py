@@ -170,20 +170,9 @@ def expire_log(settings: Settings) -> None:
         Path(settings.table_uri("sales"), "_delta_log", f"{version:020d}.json").unlink()
 
 
-def remove_file(folder: Path, version: int) -> None:
-    (folder / read_manifest(folder, version).files[0].path).unlink()
-
-
-def cut_file(folder: Path, version: int) -> None:
-    os.truncate(folder / read_manifest(folder, version).files[0].path, 9)
-
-
-def remove_manifest(folder: Path, version: int) -> None:
-    manifest_path(folder, version).unlink()
-
-
-def cut_manifest(folder: Path, version: int) -> None:
-    os.truncate(manifest_path(folder, version), 99)
+def file_of(folder: Path, version: int) -> Path:
+    """Return the first file of a version."""
+    return folder / read_manifest(folder, version).files[0].path
 
 
 @pytest.mark.invariant("10.12")
@@ -191,14 +180,17 @@ def cut_manifest(folder: Path, version: int) -> None:
 @pytest.mark.parametrize(
     ("lose", "message"),
     [
-        (remove_file, "of version {} of the export is gone, or has other bytes"),
-        (cut_file, "of version {} of the export is gone, or has other bytes"),
-        (remove_manifest, "the manifest of version {} of the export is gone"),
-        (cut_manifest, "the manifest of version {} of the export cannot be read"),
+        (lambda *place: file_of(*place).unlink(), "of version {} of the export is gone, or has other bytes"),
+        (lambda *place: os.truncate(file_of(*place), 9), "of version {} of the export is gone, or has other bytes"),
+        (lambda *place: manifest_path(*place).unlink(), "manifest of version {} of the export is gone"),
+        (
+            lambda *place: os.truncate(manifest_path(*place), 99),
+            "manifest of version {} of the export cannot be read",
+        ),
     ],
 )
 def test_changes_whose_readers_lack_a_file_or_a_manifest_stop_until_a_whole_run(
-    settings: Settings, lose: Callable[[Path, int], None], message: str, version: int
+    settings: Settings, lose: Callable[[Path, int], object], message: str, version: int
 ) -> None:
     exporter = Exporter(settings, CHANGES)
     for number in range(4):

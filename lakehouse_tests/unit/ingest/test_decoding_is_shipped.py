@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -49,6 +49,14 @@ print(decode(b'{"n":12345678901.5,"at":"2023-01-01","few":1,"raw":"AP8="}', fiel
 """
 
 
+def run_worker(program: str, *pickled: Any, missing: Sequence[str] = (), fails: bool = False) -> str:
+    """Run a program that reads what is pickled, without some modules; return what it printed, or its errors."""
+    command = [sys.executable, "-c", program, *missing]
+    process = subprocess.run(command, input=cloudpickle.dumps(pickled), capture_output=True, check=False)
+    assert (process.returncode != 0) == fails, process.stderr.decode()
+    return (process.stderr if fails else process.stdout).decode()
+
+
 def test_a_record_is_decoded_where_the_package_cannot_be_imported() -> None:
     columns = [
         Column("n", "DECIMAL(38,18)", "A number.", between=(0.5, 1e12)),
@@ -57,12 +65,9 @@ def test_a_record_is_decoded_where_the_package_cannot_be_imported() -> None:
         Column("raw", "BINARY", "Bytes.", written="base64"),
     ]
     cloudpickle.register_pickle_by_value(decoding)
-    pickled_data = cloudpickle.dumps((records.decode, tuple(column.field for column in columns)))
-    command = [sys.executable, "-c", WORKER_WITHOUT_PACKAGE]
-    process = subprocess.run(command, input=pickled_data, capture_output=True, check=False)
-    assert process.returncode == 0, process.stderr.decode()
-    assert b"Decimal('12345678901.500000000000000000')" in process.stdout
-    assert rb"b'\x00\xff'" in process.stdout
+    output = run_worker(WORKER_WITHOUT_PACKAGE, records.decode, tuple(column.field for column in columns))
+    assert "Decimal('12345678901.500000000000000000')" in output
+    assert r"b'\x00\xff'" in output
 
 
 WORKER = """
@@ -79,57 +84,45 @@ GOOD = b'{"latitude":51.5,"longitude":-0.099990845,"time":"2023-01-01T05:00","te
 LATE = Late("observed_at", timedelta(days=9_000), "accept")
 
 
+def decode_on_worker(decode: Any, *batches: Any, missing: Sequence[str] = (), has_parser: bool = True) -> list[Any]:
+    """Return the rows of each batch, decoded here; a worker without these modules decodes the same."""
+    expected = [verdicts.to_pylist() for verdicts in decode(iter(batches))]
+    rows, printed_parser = run_worker(WORKER, decode, batches, missing=missing).splitlines()
+    assert (rows, printed_parser) == (repr(expected), str("orjson" not in missing))
+    return expected
+
+
 @pytest.mark.parametrize("late", [None, LATE])
-@pytest.mark.parametrize(("missing_modules", "is_fast"), [([], True), (["orjson"], False)])
-def test_workers_without_the_parser_decode_the_same_rows(
-    missing_modules: list[str], is_fast: bool, late: Late | None
-) -> None:
+@pytest.mark.parametrize("missing", [[], ["orjson"]])
+def test_workers_without_the_parser_decode_the_same_rows(missing: list[str], late: Late | None) -> None:
     """If records may be late, the broker's times are sent with them."""
     values = pa.array([GOOD, None, b"{", GOOD[:-1] + b',"time":1}', GOOD], pa.binary())
     batch = (values, pa.array([1, 2, None, 4, 2**61], pa.int64())) if late else values
-    decode = _decoder(replace(temperatures, late=late))
-    pickled_data = cloudpickle.dumps((decode, [batch, batch]))
-    process = subprocess.run(
-        [sys.executable, "-c", WORKER, *missing_modules], input=pickled_data, capture_output=True, check=False
-    )
-    assert process.returncode == 0, process.stderr.decode()
-    expected = [verdicts.to_pylist() for verdicts in decode(iter([batch, batch]))]
+    expected = decode_on_worker(_decoder(replace(temperatures, late=late)), batch, batch, missing=missing)
     assert [row["_reason"] for row in expected[0]] == [None, "tombstone", "truncated", "duplicate_name", None]
     assert [row["_late"] for row in expected[0]] == [False, False, False, False, late is not None]
-    rows, has_parser = process.stdout.decode().splitlines()
-    assert rows == repr(expected)
-    assert has_parser == str(is_fast)
 
 
-@pytest.mark.parametrize("missing_modules", [[], ["orjson"]])
-def test_records_with_many_rows_are_decoded_on_workers_too(missing_modules: list[str]) -> None:
+@pytest.mark.parametrize("missing", [[], ["orjson"]])
+def test_records_with_many_rows_are_decoded_on_workers_too(missing: list[str]) -> None:
     columns = [Column("id", "INT", "Number.", source=ParentField("id")), Column("sku", "STRING", "Article.")]
     table = StreamTable("t", "t", "", columns, [], rows_from="items")
     values = [b'{"id": 1, "items": [{"sku": "a"}, {"sku": 7}, 5]}', b'{"id": 2}', b"{"]
-    decode, batch = _decoder(table), pa.array(values, pa.binary())
-    command = [sys.executable, "-c", WORKER, *missing_modules]
-    process = subprocess.run(command, input=cloudpickle.dumps((decode, [batch])), capture_output=True, check=False)
-    assert process.returncode == 0, process.stderr.decode()
-    expected = [verdicts.to_pylist() for verdicts in decode(iter([batch]))]
-    assert process.stdout.decode().splitlines()[0] == repr(expected)
+    expected = decode_on_worker(_decoder(table), pa.array(values, pa.binary()), missing=missing)
     rows = [(row["_index"], row["_reason"], row["_keeps_raw"]) for rows in expected[0] for row in rows]
     rejections = [(1, "wrong_type", True), (2, "not_an_object", False)]
     assert rows == [(0, None, False), *rejections, (None, "empty", False), (None, "truncated", True)]
 
 
-@pytest.mark.parametrize("missing_modules", [[], ["orjson"]])
-def test_values_that_a_reference_does_not_know_are_found_on_workers_too(missing_modules: list[str]) -> None:
+@pytest.mark.parametrize("missing", [[], ["orjson"]])
+def test_values_that_a_reference_does_not_know_are_found_on_workers_too(missing: list[str]) -> None:
     (reference,) = heart_rates.references
     known_values = KnownValues(("mrn",), (pa.array([7], pa.int64()),))
     rules = [heart_rates.rejects[1]]
     columns = [Column("mrn", "BIGINT", "Patient.")]
     table = StreamTable("t", "t", "", columns, [], references=[reference], rejects=rules)
-    decode, batch = _decoder(table, known_values=[known_values]), pa.array([b'{"mrn": 7}', b'{"mrn": 8}', b"{}"])
-    command = [sys.executable, "-c", WORKER, *missing_modules]
-    process = subprocess.run(command, input=cloudpickle.dumps((decode, [batch])), capture_output=True, check=False)
-    assert process.returncode == 0, process.stderr.decode()
-    expected = [verdicts.to_pylist() for verdicts in decode(iter([batch]))]
-    assert process.stdout.decode().splitlines()[0] == repr(expected)
+    batch = pa.array([b'{"mrn": 7}', b'{"mrn": 8}', b"{}"])
+    expected = decode_on_worker(_decoder(table, known_values=[known_values]), batch, missing=missing)
     assert [row["_unknown_0"] for row in expected[0]] == [False, True, False]
 
 
@@ -246,11 +239,9 @@ def test_only_a_table_in_protobuf_needs_its_library_on_workers(record_format: Fo
         StreamTable("t", "t", "", [Column("id", "INT", "Number.")], [], format=record_format), Schemas({7: schema}, {})
     )
     values = pa.array([record_format.writer(7, schema)(b'{"id": 3}')], pa.binary())
-    command = [sys.executable, "-c", WORKER, "google.protobuf"]
-    process = subprocess.run(command, input=cloudpickle.dumps((decode, [values])), capture_output=True, check=False)
-    assert (process.returncode == 0) == runs
+    output = run_worker(WORKER, decode, [values], missing=["google.protobuf"], fails=not runs)
     message = "ModuleNotFoundError: reading Protobuf needs the Python package protobuf: install protobuf>=6.31 on every"
-    assert (message in process.stderr.decode()) != runs
+    assert (message in output) != runs
 
 
 WORKER_THAT_GENERATES = """
@@ -265,13 +256,11 @@ def test_records_are_generated_on_workers_too() -> None:
     cloudpickle.register_pickle_by_value(decoding)
     generate = _generator(Generated(fields={"a": Hash(), "b": Counter(), "c": Choice([1, "x"])}), 7)
     batch = pa.RecordBatch.from_pylist([{"partition": 3, "first": 0, "end": 5_001}])
-    command, pickled_data = [sys.executable, "-c", WORKER_THAT_GENERATES], cloudpickle.dumps((generate, [batch]))
-    process = subprocess.run(command, input=pickled_data, capture_output=True, check=False)
-    assert process.returncode == 0, process.stderr.decode()
+    output = run_worker(WORKER_THAT_GENERATES, generate, [batch])
     expected = [batch.to_pylist() for batch in generate(iter([batch]))]
     assert [len(rows) for rows in expected] == [5_000, 1]
     (last,) = expected[1]  # the record 500,003 at 10,000 per second
     assert (last["_partition"], last["_position"]) == (3, 5_000)
     assert last["_time"] == datetime(1970, 1, 1, 0, 0, 50, 307, UTC)
     assert last["_value"].startswith(b'{"a": "') and b'"b": 500003, "c": ' in last["_value"]
-    assert process.stdout.decode().splitlines() == [repr(expected)]
+    assert output.splitlines() == [repr(expected)]

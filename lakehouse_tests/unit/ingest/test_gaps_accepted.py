@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lakehouse.defs.figures import count_commits
 from lakehouse.errors import DataLossError, DeclarationError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.gaps import gap_commit, plan_next_of, plan_table
@@ -17,6 +18,7 @@ from lakehouse.ledger.positions import Plan, Progress, Range, SourceId
 from lakehouse_tests.helpers.tables.tables import redeclare
 
 ACCEPTING = redeclare(temperatures, gaps="accept")
+NO_LEDGER = Ledger("t")
 MERGED = Progress(SourceId("kafka", "c/t"), {0: 3, 1: 4})
 
 
@@ -24,6 +26,11 @@ def entry(kind: Kind, **fields: Any) -> Entry:
     """Return the first commit of a table, of this kind."""
     commit = Commit(kind=kind, number=1, attempt="a", table_version=0, **fields)
     return Entry(1, datetime.now(UTC), commit, Metrics())
+
+
+def after(commit: Commit, ledger: Ledger = NO_LEDGER) -> Ledger:
+    """Return the ledger after a commit, without the commits before it."""
+    return replace(ledger, entries=(Entry(3, datetime.now(UTC), commit, Metrics()),), transaction=commit.number)
 
 
 LEDGER = Ledger("t", entries=(entry("batch", source=MERGED.source, progress=MERGED.positions),), transaction=1)
@@ -126,8 +133,7 @@ def test_a_restore_that_undid_no_batch_makes_no_gap_of_expired_records() -> None
 def test_an_order_by_offset_is_refused_for_a_table_with_rows_of_a_deleted_topic() -> None:
     """The order was declared after the gap was accepted: every new record would be older than the stored rows."""
     recreated_topic = topic_state({0: 0}, {0: 9}, topic_id="other")
-    gap = gap_commit(LEDGER, plan_batch(recreated_topic, MERGED), "run")
-    ledger = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
+    ledger = after(gap_commit(LEDGER, plan_batch(recreated_topic, MERGED), "run"))
     by_offset = redeclare(temperatures, order="offset")
     assert plan(recreated_topic, ledger=ledger).span == 9
     with pytest.raises(DeclarationError, match=r'from a deleted topic.*order="timestamp"'):
@@ -138,13 +144,11 @@ def test_an_order_by_offset_is_refused_for_a_table_with_rows_of_a_deleted_topic(
 @pytest.mark.invariant("9.8")
 def test_an_order_by_offset_is_refused_until_a_rolled_back_broker_reaches_its_former_end() -> None:
     rolled_back, by_offset = topic_state({0: 0, 1: 0}, {0: 2, 1: 9}), redeclare(temperatures, order="offset")
-    gap = gap_commit(LEDGER, plan_batch(rolled_back, MERGED), "run")
-    ledger = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
+    ledger = after(gap_commit(LEDGER, plan_batch(rolled_back, MERGED), "run"))
     with pytest.raises(DeclarationError, match="that the broker has lost"):
         plan(topic_state({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset, ledger)
     batch = ledger.next_commit("batch", "run").model_copy(update={"progress": MERGED.positions})
-    later_ledger = Ledger("t", entries=(Entry(3, datetime.now(UTC), batch, Metrics()),), transaction=batch.number)
-    assert plan(topic_state({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset, later_ledger).span == 11
+    assert plan(topic_state({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset, after(batch)).span == 11
 
 
 @pytest.mark.invariant("9.8")
@@ -156,10 +160,7 @@ def test_an_order_by_offset_is_accepted_after_a_restore_removed_the_rows_of_anot
     first_batch = undone_ledger.next_commit("batch", "run").model_copy(
         update={"source": state.source, "progress": {0: 5, 1: 5}}
     )
-    ledger = replace(
-        undone_ledger, entries=(Entry(3, datetime.now(UTC), first_batch, Metrics()),), transaction=first_batch.number
-    )
-    assert plan(state, by_offset, ledger).span == 8
+    assert plan(state, by_offset, after(first_batch, undone_ledger)).span == 8
 
 
 WIDENED_STATE = topic_state({0: 0, 1: 0, 2: 5}, {0: 9, 1: 9, 2: 9})
@@ -171,7 +172,9 @@ def test_records_that_expired_in_a_new_partition_are_a_gap() -> None:
         plan(WIDENED_STATE, temperatures)
     batch_plan = plan(WIDENED_STATE)
     assert batch_plan.gap and batch_plan.gap.ranges == (Range(2, 0, 5),)
-    assert gap_commit(LEDGER, batch_plan, "run").progress == {0: 3, 1: 4, 2: 5}
+    ledger = after(gap_commit(LEDGER, batch_plan, "run"))
+    assert ledger.newest.commit.progress == {0: 3, 1: 4, 2: 5}
+    assert count_commits(ledger.entries, ledger)["gaps"] == 1
 
 
 @pytest.mark.invariant("9.1")
@@ -180,7 +183,7 @@ def test_a_recreated_topic_begins_at_its_earliest_record_once_the_loss_is_accept
     recreated_topic = topic_state({0: 5}, {0: 9}, topic_id="other")
     gap = gap_commit(LEDGER, plan_next_of(LEDGER, recreated_topic, Bounds()), "run")
     assert gap.progress == {0: 5}
-    ledger = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
+    ledger = after(gap)
     assert plan(recreated_topic, temperatures, ledger).span == 4
     with pytest.raises(DataLossError, match="Partition 1: records from 0 to 1 were deleted"):
         plan(topic_state({0: 5, 1: 2}, {0: 9, 1: 2}, topic_id="other"), temperatures, ledger)
@@ -189,8 +192,7 @@ def test_a_recreated_topic_begins_at_its_earliest_record_once_the_loss_is_accept
 def test_a_topic_that_is_read_again_after_another_one_has_a_gap_of_expired_records() -> None:
     """As when a wrong address was accepted and is corrected."""
     other_topic = topic_state({0: 0}, {0: 9}, cluster_id="wrong")
-    gap = gap_commit(LEDGER, plan_next_of(LEDGER, other_topic, Bounds()), "run")
-    ledger = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
+    ledger = after(gap_commit(LEDGER, plan_next_of(LEDGER, other_topic, Bounds()), "run"))
     gap_after = plan_next_of(ledger, topic_state({0: 5, 1: 4, 2: 1}, {0: 9, 1: 9, 2: 3}), Bounds()).gap
     assert gap_after and not gap_after.expired
     assert gap_after.ranges == (Range(0, 0, 0), Range(0, 3, 5), Range(2, 0, 1))

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from lakehouse.declaration import Csv
 from lakehouse.errors import BaseFileError
 from lakehouse.examples.tables.heart_rates import heart_rates
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.sources import OpenMeteoFiles, read_reference, read_reference_rows
+from lakehouse.ingest.sources import OpenMeteoFiles, read_reference_rows
 from lakehouse_tests.helpers.places import DATA
 from lakehouse_tests.helpers.tables.base_files import base_archive, base_table
 
@@ -124,13 +125,23 @@ def test_a_reference_line_that_cannot_be_loaded_is_named(tmp_path: Path, line: s
     file = tmp_path / "places.jsonl"
     file.write_text('{"latitude":1,"longitude":2,"name":"x"}\n' + line + "\n")
     with pytest.raises(BaseFileError, match=message) as raised:
-        read_reference(NO_SESSION, replace(LOCATIONS, file=file))
+        read_reference_rows(replace(LOCATIONS, file=file))
     assert raised.value.where == str(file)
 
 
 def test_a_missing_reference_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(BaseFileError, match=r"cannot be read: No such file.*places\.jsonl"):
-        read_reference(NO_SESSION, replace(LOCATIONS, file=tmp_path / "places.jsonl"))
+        read_reference_rows(replace(LOCATIONS, file=tmp_path / "places.jsonl"))
+
+
+@pytest.mark.invariant("13.1")
+def test_the_reference_has_a_row_for_each_place() -> None:
+    rows = read_reference_rows(replace(LOCATIONS, file=DATA / "locations.jsonl"))
+    assert rows.column_names == ["latitude", "longitude", "elevation", "name"]
+    assert rows.num_rows == 6
+    assert (Decimal("51.500000"), Decimal("-0.099991"), 9.0, "London, England") in map(
+        tuple, (row.values() for row in rows.to_pylist())
+    )
 
 
 def test_a_reference_of_csv_has_a_row_for_each_line_after_its_header(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def fake_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "_SHARED_LOCKS", {})
     monkeypatch.setattr(sessions, "find_java", lambda: None)
     monkeypatch.setattr(sessions, "ensure_jars", lambda *_: [])
-    monkeypatch.setattr(sessions, "_join", lambda _: "remote")
+    monkeypatch.setattr(connect, "join", lambda *_: "remote")
     started_session = SimpleNamespace(sparkContext="own", newSession=lambda: "own")
     monkeypatch.setattr(sessions, "start_spark", lambda *_: started_session)
     monkeypatch.setattr(sessions, "running_session", lambda: None)

@@ -72,6 +72,17 @@ def press_ctrl_c() -> None:
     signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
 
 
+def press_ctrl_c_during_write(session: Any, home: Path, statement_ended: Event) -> None:
+    """Press Ctrl-C while a statement runs, which ends with the event."""
+
+    def work() -> None:
+        press_ctrl_c()
+        assert statement_ended.wait(20)
+
+    with pytest.raises(KeyboardInterrupt):
+        write(session, home, work)
+
+
 def has_note(home: Path) -> bool:
     return (home / "tables" / ".locks" / "t.writer").exists()
 
@@ -88,13 +99,8 @@ def test_a_second_ctrl_c_and_a_failing_engine_do_not_end_the_wait(home: Path) ->
             raise SparkConnectGrpcException("not now")
         statement_ended.set()
 
-    def work() -> None:
-        press_ctrl_c()
-        assert statement_ended.wait(20)
-
     session = Session(home / "engine", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        write(session, home, work)
+    press_ctrl_c_during_write(session, home, statement_ended)
     assert statement_ended.is_set()
     assert not has_note(home)
     assert session.conf == {ENGINE: str(home / "engine")}
@@ -108,15 +114,9 @@ def test_a_session_whose_statement_may_still_run_keeps_its_fence_is_not_released
     monkeypatch.setattr(statement, "_PATIENCE", 0.2)
     monkeypatch.setattr(statement, "_POLL", 0.05)
     statement_ended = Event()
-
-    def work() -> None:
-        press_ctrl_c()
-        assert statement_ended.wait(20)
-
     session = Session(home / "engine", lambda: None)
     try:
-        with pytest.raises(KeyboardInterrupt):
-            write(session, home, work)
+        press_ctrl_c_during_write(session, home, statement_ended)
         assert session.conf["fence"] == "1"
         assert not session.release_session_on_close
         assert has_note(home)
@@ -176,14 +176,8 @@ def test_in_our_own_java_fence_and_lock_stay_if_the_statement_does_not_end_and_i
     monkeypatch.setattr(statement, "_PATIENCE", 0.2)
     statement_ended = Event()
     session = OwnSession(lambda: None)
-
-    def work() -> None:
-        press_ctrl_c()
-        assert statement_ended.wait(20)
-
     try:
-        with pytest.raises(KeyboardInterrupt):
-            write(session, home, work)
+        press_ctrl_c_during_write(session, home, statement_ended)
         assert session.conf == FENCE
         assert not session._jvm.java.io.RandomAccessFile.return_value.close.called
         with pytest.raises(EngineLostError, match="in this Spark session. Run it again"):
@@ -196,11 +190,5 @@ def test_after_ctrl_c_a_warning_says_that_the_statement_is_being_stopped(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     statement_ended = Event()
-
-    def work() -> None:
-        press_ctrl_c()
-        assert statement_ended.wait(20)
-
-    with pytest.raises(KeyboardInterrupt):
-        write(OwnSession(statement_ended.set), home, work)
+    press_ctrl_c_during_write(OwnSession(statement_ended.set), home, statement_ended)
     assert "Stopping the statement that writes" in caplog.text

@@ -108,24 +108,8 @@ def test_a_statement_that_may_still_run_on_an_engine_excludes_other_writers(
         assert not note.exists()
 
 
-def write_newer_note(note: Path, _: Path) -> None:
-    note.write_text(json.dumps({**json.loads(note.read_text()), "more": 1}))
-
-
-def write_partial_note(note: Path, _: Path) -> None:
-    note.write_text("{")
-
-
-def write_invalid_text(note: Path, _: Path) -> None:
-    note.write_bytes(b"\xff")
-
-
-def write_list(note: Path, _: Path) -> None:
-    note.write_text("[1]")
-
-
-def write_other_types(note: Path, _: Path) -> None:
-    note.write_text(json.dumps({**json.loads(note.read_text()), "engine": 1}))
+def add_to_note(note: Path, **fields: object) -> None:
+    note.write_text(json.dumps(json.loads(note.read_text()) | fields))
 
 
 def replace_note_by_folder(note: Path, _: Path) -> None:
@@ -133,35 +117,27 @@ def replace_note_by_folder(note: Path, _: Path) -> None:
     note.mkdir()
 
 
-def delete_engine_folder(_: Path, engine: Path) -> None:
-    shutil.rmtree(engine)
-
-
-def delete_engine_lock(_: Path, engine: Path) -> None:
-    (engine / "lock").unlink()
-
-
 def replace_engine_lock(_: Path, engine: Path) -> None:
     (engine / "lock").rename(engine / "former")
     (engine / "lock").touch()
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        write_newer_note,
-        write_partial_note,
-        write_invalid_text,
-        write_list,
-        write_other_types,
-        replace_note_by_folder,
-        delete_engine_folder,
-        delete_engine_lock,
-        replace_engine_lock,
-    ],
-)
+DAMAGES: dict[str, Callable[[Path, Path], object]] = {
+    "a newer note": lambda note, _: add_to_note(note, more=1),
+    "a partial note": lambda note, _: note.write_text("{"),
+    "invalid text": lambda note, _: note.write_bytes(b"\xff"),
+    "a list": lambda note, _: note.write_text("[1]"),
+    "other types": lambda note, _: add_to_note(note, engine=1),
+    "a folder as note": replace_note_by_folder,
+    "no engine folder": lambda _, engine: shutil.rmtree(engine),
+    "no engine lock": lambda _, engine: (engine / "lock").unlink(),
+    "another engine lock": replace_engine_lock,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_if_the_end_of_a_statement_is_unknown_nothing_is_written_and_the_error_gives_advice(
-    damage: Callable[[Path, Path], None], uri: str, note: Path, engine: Path
+    damage: Callable[[Path, Path], object], uri: str, note: Path, engine: Path
 ) -> None:
     note_writer(lock_of(uri), Writer.now(str(engine), "s"))
     damage(note, engine)

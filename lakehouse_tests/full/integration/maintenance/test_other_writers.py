@@ -1,34 +1,13 @@
-"""Maintenance and other writers: a batch in between, a restore across it and a VACUUM of somebody else."""
+"""Maintenance and other writers: a batch in between, and a restore across it."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from lakehouse.ledger.audit import every_change_kept
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse_tests.helpers.brokers.streams import hour, record
 from lakehouse_tests.helpers.tables.old_files import leave_old_file
-
-
-@pytest.mark.invariant("10.5")
-def test_after_a_foreign_vacuum_the_rollup_is_rebuilt_and_the_feed_warns(stream):
-    stream.send_and_merge(*(record(time=hour(number), temperature_2m=float(number)) for number in range(2)))
-    stream.refresh()
-    stream.send_and_merge(record(time=hour(1), temperature_2m=5.0), record(time=hour(3), temperature_2m=3.0))
-    stream.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 seconds')")
-    stream.sql("VACUUM {t}")
-    changes, rollup = stream.refresh()
-    assert (changes.rebuilt, rollup.rebuilt) == (True, True)
-    feed = "SELECT date_format(observed_at, 'HH'), change, temperature_2m_before, temperature_2m_after"
-    reconciled_rows = stream.sql(f"{feed} FROM {{changes}} WHERE reconciled ORDER BY 1")
-    assert reconciled_rows == [("01", "update", 1.0, 5.0), ("03", "insert", None, 3.0)]
-    stream.assert_rollup_is_right()
-    stream.send_and_merge(record(time=hour(4)))
-    changes, _ = stream.refresh()
-    assert not changes.rebuilt
-    finding = every_change_kept(stream.ledger_of(stream.table.changes_name))
-    assert (finding.passed, "Version 2 holds a net difference" in finding.detail) == (False, True)
 
 
 @pytest.mark.invariant("11.1")

@@ -25,8 +25,7 @@ def test_files_within_the_retention_stay_and_time_travel_works(stream):
     stream.set_retention(HOUR)
     stream.send_and_merge(record(time=hour(0), temperature_2m=1.0))
     rows = stream.snapshot()
-    stream.send_and_merge(record(time=hour(0), temperature_2m=2.0))
-    stream.refresh()
+    stream.send_and_refresh(record(time=hour(0), temperature_2m=2.0))
     stray_file = Path(stream.uri, "observed_month=2023-01-01", "part-of-a-batch-that-never-committed.parquet")
     stray_file.write_bytes(b"")
     new_file = stray_file.with_name("part-of-a-batch-that-runs.parquet")
@@ -45,8 +44,7 @@ def test_files_within_the_retention_stay_and_time_travel_works(stream):
 def test_files_beyond_the_retention_are_removed(stream):
     stream.set_retention(SECOND)
     for number in range(2):
-        stream.send_and_merge(record(time=hour(0), temperature_2m=float(number)))
-        stream.refresh()
+        stream.send_and_refresh(record(time=hour(0), temperature_2m=float(number)))
     result = stream.maintain()[""]
     assert result.removed > 0
 

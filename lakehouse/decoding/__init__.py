@@ -13,7 +13,7 @@ parsed values into typed ``numbers`` and ``times``, with ``time_texts``, ``zones
 reads values that are not in JSON's own form, as ``written_forms`` declares it, with ``json_texts``, ``byte_texts``,
 ``unscaled_decimals`` and ``key_values``. ``record_filter`` and ``deletes`` are the rules of what records do,
 ``known_values`` those of references. ``memory`` limits the memory of one record.
-``record_keys`` parses keys, ``key_windows`` splits windows from them. ``opened_texts`` opens texts that hold JSON.
+``record_keys`` parses keys. ``opened_texts`` opens texts that hold JSON.
 ``unmapped_fields`` counts fields that no column reads, ``unmapped_values`` collects their values. ``staged`` names the
 columns of records within a batch, ``record_schema`` and ``column_types`` have types, ``arrow_types`` Arrow's.
 

@@ -11,10 +11,9 @@ from lakehouse.decoding.formats import KEY_FORMATS
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Schemas
 from lakehouse.decoding.formats.framing import FRAME_SIZE, split_frame
 from lakehouse.decoding.json_parsing import parse_json, utf8_text
-from lakehouse.decoding.key_windows import split_window
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
 from lakehouse.decoding.record_parts import PARSED_KEY
-from lakehouse.decoding.values import ParsedKey
+from lakehouse.decoding.values import ParsedKey, split_window
 
 KeyParser = Callable[[bytes | None], ParsedKey | None]
 """Parse a key; ``None`` if the record has none."""

@@ -15,11 +15,10 @@ from lakehouse.decoding.fields import (
     raise_wrong_type,
     short_text,
 )
-from lakehouse.decoding.key_windows import split_window
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, TOO_LARGE, too_large_rejection, value_memory
 from lakehouse.decoding.nested_types import count_missing
 from lakehouse.decoding.numbers import NUMBER, RoundedDecimal, convert_number, parse_number
-from lakehouse.decoding.record_parts import KEY, VALUE, WINDOW_TIMES
+from lakehouse.decoding.record_parts import KEY, VALUE, WINDOW_TIMES, KeyWindow
 from lakehouse.decoding.times import convert_time
 from lakehouse.decoding.written import read_written
 
@@ -29,6 +28,9 @@ _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 EXACT_KINDS: dict[str, type[Any]] = {"BOOLEAN": bool, "BINARY": bytes}
 """Types whose values need no conversion, with what a parser makes of them."""
 _KEY_SIZES = {"INT": 4, "BIGINT": 8}
+_TIME_SIZE = 8
+_SIZES: dict[KeyWindow, int] = {"time": _TIME_SIZE, "session": 2 * _TIME_SIZE}
+_END_OF_TIME = 253_402_300_800_000  # the year 10000: eight bytes of text, or of another number, are hardly less
 
 
 def convert(
@@ -270,3 +272,24 @@ def _require_text(raw: Any, field: Field) -> str:
     except UnicodeEncodeError:
         raise Rejection("invalid_text", f"{field.source!r} contains half of a surrogate pair") from None
     return raw
+
+
+class WindowedKey(NamedTuple):
+    """A key without its window, and the start and the end of that, in milliseconds since 1970."""
+
+    key: bytes
+    start: int
+    end: int | None
+
+
+def split_window(key: bytes, window: KeyWindow) -> WindowedKey:
+    """Split a key from its window, which ends with its start; the end of a session is before that.
+
+    Raises ``Rejection`` with the reason ``wrong_type`` if the last bytes are not those of such a window.
+    """
+    size = _SIZES[window]
+    start = int.from_bytes(key[-_TIME_SIZE:], "big", signed=True)
+    end = int.from_bytes(key[-size:-_TIME_SIZE], "big", signed=True) if window == "session" else None
+    if len(key) < size or not 0 <= start <= (start if end is None else end) < _END_OF_TIME:
+        raise Rejection("wrong_type", f"the last {size} bytes of the key are not those of a {window} window")
+    return WindowedKey(key[:-size], start, end)

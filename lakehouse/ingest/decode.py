@@ -40,7 +40,7 @@ from lakehouse.decoding.record_parts import (
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import DecodedRecords, decode_slices, first_rejected, with_rows
 from lakehouse.ingest.rejecting_rules import is_rejected_sql, reject_by_rules, unknown_flags
-from lakehouse.sources.table_sources import Judge, Undecoded
+from lakehouse.sources.source import Judge, Undecoded
 
 # unsigned, 32 bits, as in lakehouse.decoding.formats.framing
 _SCHEMA = (

@@ -39,7 +39,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.positions import Plan
 from lakehouse.ledger.table_failures import disk_failure
-from lakehouse.sources.table_sources import Judge, Undecoded
+from lakehouse.sources.source import Judge, Undecoded
 from lakehouse.storage.data_files import DataFile
 from lakehouse.storage.eligibility import can_add_files
 from lakehouse.storage.layout import TEXT_BOUND, paths

@@ -11,7 +11,7 @@ from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
 from lakehouse.ledger.positions import SourceId
-from lakehouse.sources.table_sources import Source
+from lakehouse.sources.source import Source
 from lakehouse.storage.layout import TableColumn
 from lakehouse.storage.merge_spec import NO_BOUNDS, ChangeBounds, comparable
 from lakehouse.storage.row_order import KEPT, kept_order, order_columns, order_of, same_record

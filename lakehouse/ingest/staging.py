@@ -30,7 +30,7 @@ from lakehouse.kafka import (
 from lakehouse.kafka.read import to_arrow
 from lakehouse.ledger.commits import Kind
 from lakehouse.ledger.positions import Plan
-from lakehouse.sources.table_sources import Undecoded
+from lakehouse.sources.source import Undecoded
 from lakehouse.storage.table_context import TableContext
 
 _MAX_IDS = 10_000

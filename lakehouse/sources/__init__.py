@@ -1,5 +1,5 @@
 """Sources: where the records of a table come from. Each has an identity, partitions with positions, and records.
 
-``table_sources`` says what every source can do, and returns that of a table; a topic of Kafka is there too.
-``files`` are the files in a folder, ``tables`` another Delta table, and ``generated_records`` are computed.
+``source`` says what every source can do. ``table_sources`` returns that of a table, and has topics of Kafka. ``files``
+are the files in a folder, ``tables`` another Delta table, and ``generated_records`` are computed.
 """

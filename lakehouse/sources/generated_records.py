@@ -22,7 +22,7 @@ from lakehouse.ledger.log import open_table
 from lakehouse.ledger.positions import Plan, Positions, Progress, SourceId, SourceState
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
-from lakehouse.sources.table_sources import Source
+from lakehouse.sources.source import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,7 @@ from lakehouse.decoding.files.reader import FileForm, FilePart, FileRecords, rea
 from lakehouse.decoding.record_parts import FAULT_HEADER, FILE_HEADER, TIME
 from lakehouse.decoding.record_schema import HEADERS_TYPE, RECORD_SCHEMA, RECORD_TYPE, TIME_TYPE
 from lakehouse.ledger.positions import FILE_PLACES
-from lakehouse.sources.table_sources import Judge
+from lakehouse.sources.source import Judge
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

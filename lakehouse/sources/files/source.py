@@ -22,7 +22,7 @@ from lakehouse.ledger.positions import FILE_PLACES, Plan, SourceState, first_of
 from lakehouse.settings import Settings
 from lakehouse.sources.files.folder import FileLog, Folder, FolderState, number_files, read_file_log, read_numbered
 from lakehouse.sources.files.listing import Listing, folder_of, list_files
-from lakehouse.sources.table_sources import Source
+from lakehouse.sources.source import Source
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from lakehouse.ledger.positions import VERSION_PLACES, Plan, Range
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
-from lakehouse.sources.table_sources import Source
+from lakehouse.sources.source import Source
 from lakehouse.sources.tables.versions import (
     ADDED,
     CHANGE_DATA,

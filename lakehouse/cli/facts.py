@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.errors import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lakehouse.decoding.one_record import Verdict
     from lakehouse.decoding.rules import Rules
     from lakehouse.ingest.outcomes import Outcome
@@ -54,11 +56,11 @@ def ranges_text(ranges: dict[int, list[int]]) -> str:
     return " ".join(f"{partition}:{start}-{end}" for partition, (start, end) in ranges.items())
 
 
-def record_fields(record: "AnyRecord | Sample", position_name: str, position: int) -> dict[str, Any]:
-    """Partition, position, time, and the start of key and value; ``position_name`` is the key of the position."""
+def record_fields(record: "AnyRecord | Sample", place: "Mapping[str, Any]") -> dict[str, Any]:
+    """Partition, place in it, time, and the start of key and value."""
     return {
         "partition": record.partition,
-        position_name: position,
+        **place,
         "time": record.time,
         "key": _start_text(record.key),
         "value": _start_text(record.value),

@@ -171,7 +171,7 @@ def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[A
 
 def _shown_fields(record: "AnyRecord", rules: "Rules | None", left_out: "Sequence[Range]") -> list[dict[str, Any]]:
     """The record with what becomes of each of its rows; without rules, the record alone."""
-    contents = record_fields(record, "offset", 0)
+    contents = record_fields(record, {})
     shown_record = record.shown_place | {name: contents[name] for name in _CONTENTS}
     return [shown_record | fields for fields in (_decode_record(record, rules, left_out) if rules else [{}])]
 

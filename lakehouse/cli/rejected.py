@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from lakehouse.declaration import StreamTable
     from lakehouse.operations.rejections import Reason, Sample
+    from lakehouse.settings import Settings
 
 commands = typer.Typer()
 
@@ -70,7 +71,8 @@ def rejected(
     for selected in select_tables(settings, table):
         reasons = list_rejected(settings, selected, reason, limit)
         counts = count_rejected(settings, selected, merged_ledger(settings, selected))
-        tables.append({"resolved": counts.resolved if counts else None, **_table_fields(selected.name, reasons)})
+        paths = _file_paths(settings, selected, reasons)
+        tables.append({"resolved": counts.resolved if counts else None, **_table_fields(selected.name, reasons, paths)})
     if json:
         return print_json(tables)
     for fields in tables:
@@ -78,7 +80,19 @@ def rejected(
     return None
 
 
-def _table_fields(table: str, reasons: "list[Reason]") -> dict[str, Any]:
+def _file_paths(settings: "Settings", table: "StreamTable", reasons: "list[Reason]") -> dict[int, str]:
+    """The paths of the files that have the samples, by number; empty if the table reads no files."""
+    from lakehouse.ledger.positions import FILE_PLACES
+    from lakehouse.sources.files.folder import read_numbered
+
+    if not table.reads_files:
+        return {}
+    numbers = {sample.position // FILE_PLACES for reason in reasons for sample in reason.samples}
+    rows = read_numbered(settings, table, sorted(numbers))
+    return dict(zip(rows["number"].to_pylist(), rows["path"].to_pylist(), strict=True))
+
+
+def _table_fields(table: str, reasons: "list[Reason]", paths: dict[int, str]) -> dict[str, Any]:
     return {
         "table": table,
         "rejected": sum(reason.count for reason in reasons),
@@ -86,20 +100,21 @@ def _table_fields(table: str, reasons: "list[Reason]") -> dict[str, Any]:
             {
                 "reason": printable(reason.reason),
                 "count": reason.count,
-                "samples": [_sample_fields(sample) for sample in reason.samples],
+                "samples": [_sample_fields(sample, paths) for sample in reason.samples],
             }
             for reason in reasons
         ],
     }
 
 
-def _sample_fields(sample: "Sample") -> dict[str, Any]:
+def _sample_fields(sample: "Sample", paths: dict[int, str]) -> dict[str, Any]:
     from lakehouse.ledger.positions import source_words
 
     words = source_words(sample.source)
-    position_name = words.position if words.unit == 1 else "position"  # a file has the positions of all its records
+    number, place = divmod(sample.position, words.unit)
+    shown_place = {words.position: paths.get(number, number), **({"place": place} if words.unit > 1 else {})}
     index = {} if sample.index is None else {"index": sample.index}
-    return {**record_fields(sample, position_name, sample.position), **index, "detail": printable(sample.detail)}
+    return {**record_fields(sample, shown_place), **index, "detail": printable(sample.detail)}
 
 
 def _print_reasons(fields: dict[str, Any]) -> None:

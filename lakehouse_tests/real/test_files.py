@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.cli.rejected import _file_paths
 from lakehouse.declaration import Column, Csv, Files, RecordHeader, StreamTable, Time
 from lakehouse.decoding.files import contents
 from lakehouse.errors import DataLossError, SourceError
@@ -21,6 +22,7 @@ from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.audit import audit
+from lakehouse.operations.rejections import Reason, list_rejected
 from lakehouse.operations.status import status
 from lakehouse.settings import Settings
 from lakehouse.sources.files import folder, listing, source
@@ -71,6 +73,9 @@ class Landing:
         frame = self.context.merged.rows().select("device_id", "heartrate")
         return sorted((row[0], row[1]) for row in frame.collect())
 
+    def reasons(self) -> list[Reason]:
+        return list_rejected(self.settings, self.table)
+
     def rejected(self) -> list[tuple[str, str]]:
         rows = self.spark.read.format("delta").load(self.settings.table_uri(self.table.rejected_name)).collect()
         return sorted((row["reason"], row["detail"]) for row in rows)
@@ -107,6 +112,7 @@ def test_files_of_arrays_become_rows_and_a_second_run_and_a_replay_change_nothin
     start, outcome = landing.merge()
     assert (start.entry.commit.kind, outcome.entry.commit.read, outcome.entry.commit.rejected) == ("start", 4, 1)
     assert landing.rows() == [(1, 60.5), (2, 70.0), (3, 80.0)]
+    assert _file_paths(landing.settings, landing.table, landing.reasons()) == {1: "02.json.gz"}
     assert (landing.merge(), status(landing.settings, landing.table).lag) == ([], 0)
     (replayed,) = replay(landing.context)
     assert (replayed.entry.commit.read, replayed.entry.metrics.inserted, replayed.entry.metrics.updated) == (4, 0, 0)

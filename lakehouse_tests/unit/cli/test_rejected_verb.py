@@ -98,11 +98,11 @@ def test_pending_and_resolved_records_are_not_listed(tables: Path) -> None:
     assert sorted(sample["offset"] for sample in reason["samples"]) == [9, 99]
 
 
-def test_the_position_of_a_record_of_a_file_is_called_a_position(tables: Path) -> None:
-    store(tables, row(2**36 * 3 + 7, source="files:abc"))
+@pytest.mark.parametrize(("source", "noun"), [("files:abc", "file"), ("table:abc", "version")])
+def test_a_record_of_a_file_or_of_a_version_has_its_place_in_it(tables: Path, source: str, noun: str) -> None:
+    store(tables, row(2**36 * 3 + 7, source=source))
     (reason,) = list_rejected()["reasons"]
-    assert [sample["position"] for sample in reason["samples"]] == [2**36 * 3 + 7]
-    assert "file" not in reason["samples"][0]
+    assert [(sample[noun], sample["place"]) for sample in reason["samples"]] == [(3, 7)]
 
 
 @pytest.mark.invariant("8.5")

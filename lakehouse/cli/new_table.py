@@ -26,7 +26,7 @@ _NEEDED_RECORDS = (
     " stores each value as it is."
 )
 
-SampleOption = Annotated[str | None, typer.Option("--from-sample", metavar="FILE", help="Read a file of JSON lines.")]
+SampleOption = Annotated[str | None, typer.Option("--from-sample", metavar="FILE", help="Read a file of lines: JSON, CSV, logfmt or texts.")]
 TopicsOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -62,8 +62,8 @@ def new_table(
 ) -> None:
     """Write a declaration from real records: types, required fields, times, and a key if records have a unique id.
 
-    For Avro and Protobuf, the types come from the schemas at the registry. Compressed values, logfmt, CSV and texts of
-    a topic are recognised by their bytes. The file works as it is; its comments list what to check. Existing files are
+    For Avro and Protobuf, the types come from the schemas at the registry. Compressed values, logfmt, CSV and texts are
+    recognised by their bytes. The file works as it is; its comments list what to check. Existing files are
     not changed.
 
     --from-topic uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the

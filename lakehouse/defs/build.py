@@ -134,7 +134,7 @@ class NewTable(BaseModel):
     """Where the records are from which a declaration is proposed; without either, no file is written."""
 
     from_topic: str | None = Field(None, description="Propose a declaration from the newest records of this topic.")
-    from_sample: str | None = Field(None, description="Propose a declaration from a file of JSON lines.")
+    from_sample: str | None = Field(None, description="Propose a declaration from a file of lines.")
 
 
 class LakehouseTablesScaffolder(dg.Scaffolder[NewTable]):

@@ -26,7 +26,9 @@ _NEEDED_RECORDS = (
     " stores each value as it is."
 )
 
-SampleOption = Annotated[str | None, typer.Option("--from-sample", metavar="FILE", help="Read a file of lines: JSON, CSV, logfmt or texts.")]
+SampleOption = Annotated[
+    str | None, typer.Option("--from-sample", metavar="FILE", help="Read a file of lines: JSON, CSV, logfmt or texts.")
+]
 TopicsOption = Annotated[
     list[str] | None,
     typer.Option(

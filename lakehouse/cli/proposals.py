@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 AnyRecord = TypeVar("AnyRecord")
 _TOPIC = "A file does not show the name of its topic: topic= is the name of the table. Check it."
 _HEADER = (
-    "The first line has the names of the columns and is no record: publish the others, with tail -n +2 FILE | lakehouse"
-    " publish TABLE -, or read such files with source=Files(..., header=...)."
+    "The first line has the names of the columns and is not a record: publish the others, with tail -n +2 FILE |"
+    " lakehouse publish TABLE -, or read such files with source=Files(..., header=...)."
 )
 _MAX_SHOWN = 5  # fingerprints of schemas
 _CHECKED = (
@@ -68,11 +68,10 @@ def _read_form(
     lines: "Sequence[bytes | None]",
 ) -> "tuple[Format, Sequence[bytes | None], tuple[str, ...]]":
     """The format of the lines of a file, those that are records, and what to know of the others."""
-    from lakehouse.decoding.formats import FORMATS, Csv, likely_formats
-    from lakehouse.decoding.formats.texts.recognition import read_header
+    from lakehouse.decoding.formats import FORMATS, likely_formats
 
     form = likely_formats(lines)[0]
-    named_form = read_header(form, [line or b"" for line in lines]) if isinstance(form, Csv) else None
+    named_form = form.with_header([line for line in lines if line])
     if named_form:
         return named_form, lines[1:], (_HEADER,)
     return form if form.is_text else FORMATS[0], lines, ()

@@ -123,9 +123,9 @@ def computed_problems(table: TableParts) -> Iterator[Problem]:
             message = f"column {column.name}: a computed column cannot be part of the key"
             yield message, "The key must come from records. Name the columns that it is computed from."
         names = named_columns(column.sql)
-        unreadable = [other for other in table.columns if other.name in names and other.name not in types]
-        if unreadable:
-            yield from _unreadable_problems(column, unreadable)
+        unread_columns = [c for c in table.columns if c.name in names and c.name not in types]
+        if unread_columns:
+            yield from _unreadable_problems(column, unread_columns)
             continue
         try:
             computed_sql(column.sql, column.type, types)
@@ -135,18 +135,18 @@ def computed_problems(table: TableParts) -> Iterator[Problem]:
             yield f"column {column.name}: {shown_sql}{message}", action
 
 
-def _unreadable_problems(column: Computed, unreadable: Sequence[Column | Computed]) -> Iterator[Problem]:
+def _unreadable_problems(column: Computed, unread_columns: Sequence[Column | Computed]) -> Iterator[Problem]:
     """The columns that the SQL of a computed column names and cannot read."""
-    for other in unreadable:
-        subject = f"column {column.name}: {_shorten(column.sql)!r}: {other.name}"
-        if isinstance(other, Computed):
+    for unread_column in unread_columns:
+        subject = f"column {column.name}: {_shorten(column.sql)!r}: {unread_column.name}"
+        if isinstance(unread_column, Computed):
             yield f"{subject} is a computed column", "Write its expression in its place."
-        elif other.keep:
+        elif unread_column.keep:
             effect = "its value may be of an older record than the row, and is known when it is stored"
             yield f"{subject} has keep: {effect}", "Compute it in a view, or remove keep."
         else:
             advice = "Declare the field that you need as a column, or compute it in a view."
-            yield f"{subject} is {other.type}", advice
+            yield f"{subject} is {unread_column.type}", advice
 
 
 def _shorten(sql: str) -> str:

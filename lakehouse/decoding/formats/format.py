@@ -86,8 +86,8 @@ def of_inner(method: Callable[Options, Answer]) -> Callable[Options, Answer]:
         inner = getattr(form, "written", None)
         if inner is None:
             return method(*args, **options)
-        found = getattr(inner, method.__name__)
-        inner_answer: Answer = found(*values, **options) if callable(found) else found
+        attribute = getattr(inner, method.__name__)
+        inner_answer: Answer = attribute(*values, **options) if callable(attribute) else attribute
         return inner_answer
 
     return answer
@@ -218,6 +218,10 @@ class Format(ABC):
     def is_made_from(self, schema: WriterSchema, registered: RegisteredSchema) -> bool:  # noqa: ARG002
         """Whether a schema certainly means what a registered one does, without making its form again."""
         return False
+
+    def with_header(self, rows: Sequence[bytes]) -> "Format | None":  # noqa: ARG002 - of formats whose files have one
+        """The format with the names in the first row of a file; ``None`` if that row may be data."""
+        return None
 
     def with_text_numbers(self) -> "Format":
         """The format for records that write numbers as texts; itself if it has no such option."""

@@ -127,7 +127,7 @@ def test_a_sample_of_csv_has_the_columns_of_its_first_row(folder: Path) -> None:
     Path("sales.csv").write_text('id,amount,city\n1,"1,250",Bonn\n2,500,Bonn\n3,,Bonn\n', encoding="utf-8")
     output = new_table("sales", "--from-sample", "sales.csv")
     assert "from 3 records" in output
-    assert "The first line has the names of the columns and is no record" in output
+    assert "The first line has the names of the columns and is not a record" in output
     assert "placeholders" not in output
     table = declared_table("sales")
     assert table.decode(b'1,"1,250",Bonn') == {"id": 1, "amount": "1,250", "city": "Bonn"}

@@ -6,7 +6,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from lakehouse.decoding.column_types import Problem
@@ -21,11 +21,12 @@ from lakehouse.decoding.formats.texts.text import (
     without_line_end,
 )
 from lakehouse.decoding.formats.unpacking.parser import INVALID_ENCODING
-from lakehouse.decoding.json_parsing import BYTE_ORDER_MARK
+from lakehouse.decoding.json_parsing import BYTE_ORDER_MARK, utf8_text
 
 _INVALID = "invalid_csv"
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _ITEM = 64  # bytes of memory of a short text in a list
+_NAME = re.compile(r"[^\W\d][\w .()/%-]*")
 _RESERVED = '"\r\n'
 _SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 
@@ -78,7 +79,7 @@ class Csv(TextFormat):
         except LookupError:
             return True
 
-    def text_parser(self) -> TextParser:
+    def text_parser(self) -> "CsvParser":
         """Return a parser of rows."""
         return CsvParser(tuple(self.columns), self.delimiter, has_quotes=self.quotes)
 
@@ -100,6 +101,15 @@ class Csv(TextFormat):
         is_plain = text and not any(letter in text for letter in (self.delimiter, *_RESERVED, "\ufeff"))
         return text if is_plain else '"' + text.replace('"', '""') + '"'
 
+    def with_header(self, rows: Sequence[bytes]) -> "Csv | None":
+        """The format with the names in the first row, if that has only names, and further rows a column without any."""
+        parser = self.text_parser()
+        first_row, *further_rows = [parser.split_row(utf8_text(row)) for row in rows if row.strip()]
+        columns = zip(*(row for row in further_rows if len(row) == len(first_row)), strict=True)
+        has_other_values = any(not any(map(_is_name, filter(None, column))) for column in columns)
+        has_names = all(map(_is_name, first_row)) and len({*first_row}) == len(first_row) == len(self.columns)
+        return replace(self, columns=tuple(map(str, first_row))) if has_names and has_other_values else None
+
     def notes(self, values: Sequence[bytes]) -> Iterator[str]:  # noqa: ARG002 - the same for all values
         """Yield why it was recognised, and that its columns have no names yet."""
         separators = _SEPARATORS.get(self.delimiter, repr(self.delimiter))
@@ -109,6 +119,10 @@ class Csv(TextFormat):
         if tuple(self.columns) == placeholder_names(len(self.columns)):
             names = f"{self.columns[0]} to {self.columns[-1]}"
             yield f"The names {names} are placeholders: replace them in columns= of Csv and in each Column."
+
+
+def _is_name(text: str | None) -> bool:
+    return _NAME.fullmatch(text or "") is not None
 
 
 def placeholder_names(count: int) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import Format
@@ -19,7 +18,6 @@ _DELIMITERS = "\t;|,"
 _MAX_COLUMNS = 1_000  # more separators are letters of a text
 _LEAST_ROWS, _ROWS_PER_ODD_ROW = 4, 20
 _PAIR = re.compile(r"(?:^|[ \t])[A-Za-z_@][\w.@-]*=(?=[^=\s])", re.ASCII)
-_NAME = re.compile(r"[^\W\d][\w .()/%-]*")
 _NO_TEXT = re.compile(r"[{\[]|.*[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", re.DOTALL)  # damaged JSON, or binary
 
 
@@ -39,23 +37,6 @@ def likely_text_formats(values: Sequence[bytes]) -> tuple[Format, ...]:
         return (Logfmt(),)
     tables = [form for delimiter in _DELIMITERS if (form := _csv_of(samples, delimiter))]
     return (max(tables, key=lambda form: len(form.columns)),) if tables else (Text(),)
-
-
-def read_header(form: Csv, rows: Sequence[bytes]) -> Csv | None:
-    """The format with the names in the first row of a file; ``None`` if that row may be data.
-
-    It has only names, all different, and further rows have a column without any.
-    """
-    parser = CsvParser((), form.delimiter, has_quotes=form.quotes)
-    names, *others = [parser.split_row(utf8_text(row)) for row in rows if row.strip()]
-    columns = zip(*(fields for fields in others if len(fields) == len(names)), strict=True)
-    has_other_kind = any(not any(map(_is_name, filter(None, column))) for column in columns)
-    is_header = all(map(_is_name, names)) and len({*names}) == len(names) == len(form.columns) and has_other_kind
-    return replace(form, columns=tuple(map(str, names))) if is_header else None
-
-
-def _is_name(text: str | None) -> bool:
-    return _NAME.fullmatch(text or "") is not None
 
 
 def _count(values: Sequence[bytes], matches: Callable[[str], bool]) -> int:

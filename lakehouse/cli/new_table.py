@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 
 _NEEDED_RECORDS = (
-    "Choose a topic with records in one format, or a file of JSON objects. Or declare the table by hand: format=Text()"
-    " stores each value as it is."
+    "Choose a topic, or a file of lines, with records in one format. Or declare the table by hand: format=Text() stores"
+    " each value as it is."
 )
 
 SampleOption = Annotated[
@@ -94,7 +94,9 @@ def new_table(
     for warning in proposal.warnings:
         print_line(f"  - {warning}")
     command = f"publish {new} {quote(sample)}" if sample else f"peek {new if len(topics) == 1 else topics[0]}"
-    print_line(f"Next: lakehouse {command}, then lakehouse merge {new}")
+    is_text = sample and proposal.form.is_text  # publish writes texts from JSON
+    first_step = f"send such lines to topic {new}, or read files with source=Files(...)" if is_text else command
+    print_line(f"Next: {'' if is_text else 'lakehouse '}{first_step}, then lakehouse merge {new}")
 
 
 def _require_columns(proposal: "Proposal", values: "Sequence[bytes | None]", place: str) -> None:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 AnyRecord = TypeVar("AnyRecord")
 _TOPIC = "A file does not show the name of its topic: topic= is the name of the table. Check it."
 _HEADER = (
-    "The first line has the names of the columns and is not a record: publish the others, with tail -n +2 FILE |"
-    " lakehouse publish TABLE -, or read such files with source=Files(..., header=...)."
+    "The first line has the names of the columns and is not a record. To read files that begin with it, write"
+    " source=Files(..., header=...)."
 )
 _MAX_SHOWN = 5  # fingerprints of schemas
 _CHECKED = (
@@ -74,7 +74,7 @@ def _read_form(
     named_form = form.with_header([line for line in lines if line])
     if named_form:
         return named_form, lines[1:], (_HEADER,)
-    return form if form.is_text else FORMATS[0], lines, ()
+    return form if form.is_text and form.written is None else FORMATS[0], lines, ()
 
 
 def choose(
@@ -94,7 +94,7 @@ def read_sample(file: str, count: int) -> list[bytes | None]:
     """The lines of a sample that are not empty, at most ``count``."""
     try:
         with Path(file).open("rb") as lines:
-            return [line.strip() for line, _ in zip(lines, range(count), strict=False) if line.strip()]
+            return [line.rstrip(b"\r\n") for line, _ in zip(lines, range(count), strict=False) if line.strip()]
     except OSError as error:
         raise typer.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="--from-sample") from None
 
@@ -251,8 +251,7 @@ def declaration_text(table: str, topics: "Sequence[str]", proposal: "Proposal") 
     topic_names = ", ".join(map(quote, topics))
     topic_text = f"source=Topics([{topic_names}])" if len(topics) > 1 else f"topic={topic_names}"
     parts = [f"name={quote(table)}", topic_text, f"doc={quote(doc)}", "file=__file__"]
-    # a line may break between two options or columns of a format, whose names in a proposal contain no spaces
-    format_lines = wrap(f"format={format_text}", _WIDTH - 5, subsequent_indent="        ", break_long_words=False)
+    format_lines = _break_lines(f"format={format_text}")
     parts += ["\n".join(format_lines)] if format_text else []
     parts += [f"where={_condition(proposal.where)}"] if proposal.where else []
     parts += [] if proposal.rows_from is None else [f"rows_from={_rows_from(proposal)}"]
@@ -266,6 +265,15 @@ def declaration_text(table: str, topics: "Sequence[str]", proposal: "Proposal") 
     imported_names = sorted({"StreamTable", *calls})
     head = f'"""The table of {records}."""\n\nfrom lakehouse import {", ".join(imported_names)}\n\n'
     return f"{head}{comment}{table} = StreamTable(\n{body})\n"
+
+
+def _break_lines(text: str) -> list[str]:
+    """The lines of an expression, which is broken only between its parts, not within a string."""
+    whole_strings = re.sub('"[^"]*"', lambda match: match[0].replace(" ", "\0"), text)
+    lines = wrap(
+        *(whole_strings, _WIDTH - 5), subsequent_indent="        ", break_long_words=False, break_on_hyphens=False
+    )
+    return [line.replace("\0", " ") for line in lines]
 
 
 def _comment(proposal: "Proposal") -> str:

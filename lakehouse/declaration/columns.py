@@ -124,9 +124,11 @@ class Column:
         return with_inner(Field(self.name, self.type, self._place, self._form, limits))
 
     def _bound(self, place: int) -> Decimal | float | None:
-        if self.between is None or not self.type.startswith("DECIMAL"):
-            return self.between and self.between[place]
-        return Decimal(str(self.between[place]))  # the number as written, not the nearest binary fraction
+        bounds = self.between if isinstance(self.between, list | tuple) else ()
+        if len(bounds) != 2 or not all(isinstance(bound, int | float) for bound in bounds):
+            return None  # the rules refuse it
+        # of a decimal, the number as written, not the nearest binary fraction
+        return Decimal(str(bounds[place])) if self.type.startswith("DECIMAL") else bounds[place]
 
     @property
     def _form(self) -> Form:

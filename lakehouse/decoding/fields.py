@@ -109,7 +109,7 @@ class Limits(NamedTuple):
 
 
 class Field(NamedTuple):
-    """The rule for one field of a record: its name, its type, where it is read, how it is written, and its limits.
+    """The rule for one field of a record: its name, its type, its place, the form of its values, and their limits.
 
     ``inner`` are the rules for the items, values or fields of a nested type. ``leaf_count`` is the number of scalar
     values that one value has space for, itself or in a struct, present or not. ``memory_bytes`` is the memory of one

@@ -209,7 +209,7 @@ def _aggregate(records: DataFrame, table: StreamTable, sums: Mapping[str, str]) 
         of_key["_table_partition"] = f"max(`{table.partition_by.name}`)"
         totals["partitions"] = "CAST(collect_set(_table_partition) AS ARRAY<STRING>)"
     for name in _ranged_keys(table):
-        totals |= {f"{bound}_{name}": f"CAST({bound}(`{name}`) AS STRING)" for bound in ("min", "max")}
+        totals |= {f"{bound}_key_{name}": f"CAST({bound}(`{name}`) AS STRING)" for bound in ("min", "max")}
     by_key = records.withColumn(_TEXT_SIZE, _text_size(table)).groupBy(*table.key)
     keys, totals_of_batch = ([F.expr(sql).alias(name) for name, sql in part.items()] for part in (of_key, totals))
     return by_key.agg(*keys).agg(*totals_of_batch).first()
@@ -253,7 +253,7 @@ def _key_conditions(row: Row, table: StreamTable) -> list[str]:
     """
     conditions = []
     for name in _ranged_keys(table):
-        minimum, maximum = row[f"min_{name}"], row[f"max_{name}"]
+        minimum, maximum = row[f"min_key_{name}"], row[f"max_key_{name}"]
         if minimum is not None:
             conditions += _range_conditions(f"{{side}}.`{name}`", minimum, maximum, table.by_name[name].type)
     return conditions

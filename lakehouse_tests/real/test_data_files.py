@@ -171,7 +171,7 @@ def test_after_a_death_a_record_that_is_valid_by_now_is_stored_and_resolved_once
     context: TableContext, commits: list[int]
 ) -> None:
     strict = replace(column_of(TABLE, "id"), between=(0, 3))
-    with dying(Point("ingest.batches._store_rows"), TABLE.name):
+    with dying(Point("ingest.batches.append_records"), TABLE.name):
         merge_all(replace(context, table=replace(TABLE, columns=[strict, *COLUMNS[1:]])))
     left_files = files_in(context)
     assert left_files and not commits

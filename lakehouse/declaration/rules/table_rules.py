@@ -150,6 +150,9 @@ def _version(table: TableParts) -> Iterator[Problem]:
     elif column.keep:
         message = f"version {column.name} is a kept column"
         yield message, "The version must come from the same record as the row. Remove keep."
+    elif column.default is not None and table.version_nulls == "reject":
+        message = f"version {column.name} has a default, so no record is without a version that could be rejected"
+        yield message, 'Remove default, or nulls="reject".'
     elif column.type == "BOOLEAN":
         yield f"version {column.name} is BOOLEAN", "Two values cannot order records. Name a number, a time or a string."
     elif not (column.required or column.default is not None) and not _has_choice(table):

@@ -9,6 +9,7 @@ import pytest
 from lakehouse.declaration import (
     Column,
     Deletes,
+    Explode,
     FieldIs,
     Late,
     Measure,
@@ -18,12 +19,14 @@ from lakehouse.declaration import (
     Topic,
     Topics,
     ValueOrObject,
+    Version,
     Zone,
 )
 from lakehouse.decoding.fields import Field, Form, Limits, Place
 from lakehouse.errors import DeclarationError
-from lakehouse_tests.unit.declaration.ratings import ID, RATED_AT, STARS, declare
+from lakehouse_tests.unit.declaration.ratings import ID, RATED_AT, STARS, declare, oldest
 
+DELETES = FieldIs("op", ["D"])
 COUNT = {"ratings": Measure("count(*)", "BIGINT", "How many.")}
 
 
@@ -75,8 +78,29 @@ def test_a_column_is_a_rule_for_its_field() -> None:
     ],
 )
 def test_the_fingerprint_changes_with_options_that_decide_rows(changes: dict[str, Any]) -> None:
-    parts = {"name": "ratings", "topic": "ratings", "doc": "", "columns": [ID, RATED_AT, STARS], "key": ["id"]}
+    parts: dict[str, Any] = {
+        "name": "ratings",
+        "topic": "ratings",
+        "doc": "",
+        "columns": [ID, RATED_AT, STARS],
+        "key": ["id"],
+    }
+    assert StreamTable(**parts).fingerprint == declare().fingerprint
     assert StreamTable(**(parts | changes)).fingerprint != declare().fingerprint
+
+
+@pytest.mark.parametrize(
+    ("changes", "further_changes"),
+    [
+        ({"deletes": Deletes(when=DELETES)}, {"deletes": Deletes(when=DELETES, truncates=FieldIs("op", ["T"]))}),
+        ({"rows_from": "items"}, {"rows_from": Explode("items", single_object=True)}),
+        ({"version": oldest("stars")}, {"version": Version("stars", nulls="reject")}),
+    ],
+)
+def test_the_fingerprint_changes_with_a_part_of_an_option(
+    changes: dict[str, Any], further_changes: dict[str, Any]
+) -> None:
+    assert declare(**changes).fingerprint != declare(**further_changes).fingerprint
 
 
 def test_the_fingerprint_does_not_change_with_other_options() -> None:

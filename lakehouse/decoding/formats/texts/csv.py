@@ -6,6 +6,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -103,12 +104,18 @@ class Csv(TextFormat):
 
     def with_header(self, rows: Sequence[bytes]) -> "Csv | None":
         """The format with the names in the first row, if that has only names, and further rows a column without any."""
-        parser = self.text_parser()
-        first_row, *further_rows = [parser.split_row(utf8_text(row)) for row in rows if row.strip()]
-        columns = zip(*(row for row in further_rows if len(row) == len(first_row)), strict=True)
-        has_other_values = any(not any(map(_is_name, filter(None, column))) for column in columns)
-        has_names = all(map(_is_name, first_row)) and len({*first_row}) == len(first_row) == len(self.columns)
-        return replace(self, columns=tuple(map(str, first_row))) if has_names and has_other_values else None
+        parser, read_rows = self.text_parser(), list[list[str | None]]()
+        for row in rows:
+            with suppress(Rejection):
+                fields = parser.split_row(utf8_text(row))
+                read_rows += [fields] if len(fields) == len(self.columns) else []
+            if not read_rows:
+                return None
+        names, *further_rows = read_rows or [[]]
+        columns = ([*filter(None, column)] for column in zip(*further_rows, strict=True))
+        has_other_values = any(column and not any(map(_is_name, column)) for column in columns)
+        is_header = all(map(_is_name, names)) and len({*names}) == len(names) and has_other_values
+        return replace(self, columns=tuple(map(str, names))) if is_header else None
 
     def notes(self, values: Sequence[bytes]) -> Iterator[str]:  # noqa: ARG002 - the same for all values
         """Yield why it was recognised, and that its columns have no names yet."""

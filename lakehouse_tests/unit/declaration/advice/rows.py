@@ -33,6 +33,13 @@ EXAMPLES = [
         with_columns(column(), version=oldest("n")),
     ),
     Example(
+        "version n has a default, so no record is without a version that could be rejected",
+        'Remove default, or nulls="reject".',
+        with_columns(column(default=0), version=Version("n", nulls="reject")),
+        accept(with_columns(column(default=0), version="n"), {}, n=0),
+        accept(with_columns(column(), version=Version("n", nulls="reject")), {"n": 3}, n=3),
+    ),
+    Example(
         "version n may be NULL, and nothing says what a record without a version is",
         'Write version=Version("n", nulls="oldest"), nulls="newest" if such a record replaces all others, or'
         ' nulls="reject"; or declare the column with required=True.',

@@ -2,6 +2,10 @@
 
 The step that writes rows checks the rows that it touched (``assets``). This module has the checks of whole tables,
 whose cost grows with the tables, and a job and a schedule for them.
+
+To add a check of the merged table, write its finding in ``ledger.audit`` if the history proves it, else in
+``operations.verify``, and its name in ``declaration.names.CHECK_NAMES``. If it only warns, list it in ``steps.WARNINGS``.
+The pages of Dagster and of troubleshooting describe each check.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

@@ -22,7 +22,7 @@ from lakehouse.storage.table_context import TableContext
 DATA_VERSION = "dagster/data_version"  # the tag that shows Dagster that an asset changed
 Facts = Mapping[str, Any]
 # If one of these checks fails, it only warns: the rows of the tables are correct.
-_WARNINGS = {"rejected_share", "producer_time", "versions_decide", "every_change_kept", "changes_kept"}
+WARNINGS = {"rejected_share", "producer_time", "versions_decide", "every_change_kept", "changes_kept"}
 
 
 class NoConfig(dg.Config):
@@ -189,5 +189,5 @@ def _without_figures(text: str) -> str:
 
 
 def _severity(finding: Finding, *, is_warning: bool = False) -> dg.AssetCheckSeverity:
-    warns = is_warning or finding.check in _WARNINGS
+    warns = is_warning or finding.check in WARNINGS
     return dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR

@@ -6,11 +6,12 @@ Avro, and ``protobuf`` is Protobuf. ``debezium`` are changes of a database, writ
 formats that have only texts, such as CSV and logfmt. ``big_endian_format`` are numbers as bytes. ``compressed_format``
 goes around another format: ``unpacking`` decompresses its values.
 
-Formats that have schemas use ``schema_format``, ``schema_parser``, ``schema_types``, ``declared_fields`` and
-``varints``. ``writer_schemas`` prepares a schema of any of them. ``shown_options`` writes a format into a file.
+Formats that have schemas use ``schema_parser``, ``schema_types`` and ``varints``.
 
 To add a format, write a module with a subclass of ``Format`` and list it in ``FORMAT_KINDS``, and in ``FORMATS`` if a
-proposal may choose it by reading values. No module outside this package checks which format it has: it asks the format.
+proposal may choose it by reading values. ``lakehouse.declaration`` exports it. The pages of declarations, of Python and
+of rejections list it, and ``test_decoding_is_shipped``. No module outside this package checks which format it has: it
+asks the format.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

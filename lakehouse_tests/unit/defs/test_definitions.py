@@ -15,6 +15,7 @@ from lakehouse.declaration.names import CHECK_NAMES
 from lakehouse.definitions import defs
 from lakehouse.defs import resources
 from lakehouse.defs.build import build_defs
+from lakehouse.defs.steps import WARNINGS
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.tables.log_tables import log_table
@@ -143,6 +144,7 @@ def test_the_merge_job_writes_the_merged_rejected_and_derived_tables(repository)
     selected_names = {key.to_user_string() for key in job.asset_layer.executable_asset_keys}
     assert selected_names == {MERGED, REJECTED, CHANGES, ROLLUP}
     assert checks_in(job) == {*STEP_CHECKS, *WARNING_CHECKS}
+    assert {name for _, name in WARNING_CHECKS} <= WARNINGS
 
 
 def test_a_separate_job_checks_whole_tables_every_night(repository):

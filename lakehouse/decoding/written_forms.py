@@ -1,7 +1,7 @@
 """How records write values that are not in JSON's own form: what ``written`` of a column declares.
 
-``written`` reads a form strictly, ``conversion.written`` the values of many records, and the rules ``written_rules`` say
-which columns it fits. The page of numbers, or of other values, has an example of each form.
+``written`` reads a form strictly, ``conversion.written`` the values of many records, and ``written_rules`` say which
+columns it fits. The page of numbers, or of other values, has an example of each form.
 """
 
 from collections.abc import Sequence

@@ -4,8 +4,8 @@ The step that writes rows checks the rows that it touched (``assets``). This mod
 whose cost grows with the tables, and a job and a schedule for them.
 
 To add a check of the merged table, write its finding in ``ledger.audit`` if the history proves it, else in
-``operations.verify``, and its name in ``declaration.names.CHECK_NAMES``. List it in ``steps.WARNINGS`` if it only warns.
-The pages of Dagster and of troubleshooting describe each check.
+``operations.verify``, and its name in ``declaration.names.CHECK_NAMES``. If it only warns, ``steps.WARNINGS``
+has it too. The pages of Dagster and of troubleshooting describe each check.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

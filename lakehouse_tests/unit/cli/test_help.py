@@ -31,7 +31,7 @@ def test_help_lists_exactly_the_commands() -> None:
     assert sorted(commands) == COMMANDS
 
 
-@pytest.mark.parametrize("command", map(" ".join, COMMAND_LINES))
+@pytest.mark.parametrize("command", [" ".join(line) for line in COMMAND_LINES])
 def test_the_help_of_every_command_shows_an_example(command: str) -> None:
     assert f"$ lakehouse {command}" in output_of(*command.split(), "--help").replace("\n ", " ")
 

@@ -122,7 +122,7 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
         lambda: declare(TAGS, rollups=[Rollup("r", ["tags"], MEASURES, "")]),
         "rollup r: by cannot use column tags of type ARRAY<STRING>",
     ),
-    (lambda: declare(Computed("n", "INT", "size(tags)", "A size."), TAGS), "is not supported"),
+    (lambda: declare(Computed("n", "INT", "size(tags)", "A size."), TAGS), "tags is ARRAY<STRING>"),
     (lambda: declare_reference(TAGS), "reference movies: column tags cannot have type ARRAY<STRING>"),
     (lambda: declare(SPOT, column("n", formerly=("spot", "x"))), "formerly spot.x, but column spot reads it now"),
     (lambda: declare(LABELS, column("n", formerly=("labels", "x"))), "formerly labels.x, but column labels reads it"),

@@ -85,9 +85,9 @@ def _file_paths(settings: "Settings", table: "StreamTable", reasons: "list[Reaso
     from lakehouse.ledger.positions import FILE_PLACES
     from lakehouse.sources.files.folder import read_numbered
 
-    if not table.reads_files:
-        return {}
     numbers = {sample.position // FILE_PLACES for reason in reasons for sample in reason.samples}
+    if not table.reads_files or not numbers:
+        return {}
     rows = read_numbered(settings, table, sorted(numbers))
     return dict(zip(rows["number"].to_pylist(), rows["path"].to_pylist(), strict=True))
 

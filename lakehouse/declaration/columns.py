@@ -125,7 +125,7 @@ class Column:
 
     def _bound(self, place: int) -> Decimal | float | None:
         bounds = self.between if isinstance(self.between, list | tuple) else ()
-        if len(bounds) != 2 or not all(isinstance(bound, int | float) for bound in bounds):
+        if len(bounds) != 2 or not all(isinstance(bound, int | float | Decimal) for bound in bounds):
             return None  # the rules refuse it
         # of a decimal, the number as written, not the nearest binary fraction
         return Decimal(str(bounds[place])) if self.type.startswith("DECIMAL") else bounds[place]

@@ -140,9 +140,8 @@ def _column_options(column: Column | Computed) -> dict[str, str]:
     options.pop("written", None)
     times = {"pattern": column.time.pattern, "epoch": column.time.epoch, "written": column.form}
     options |= {name: _show_value(value) for name, value in times.items() if value is not None}
-    options |= (
-        {"zone": repr(column.field.form.zone)} if column.field.form.zone else {}
-    )  # the same for a name and a Zone
+    zone = column.field.form.zone  # the same for a name and a Zone
+    options |= {"zone": repr(zone)} if zone else {}
     return options | {_TAKES: _show_value(column.source or column.name)}
 
 

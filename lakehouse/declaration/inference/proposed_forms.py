@@ -301,17 +301,16 @@ def _number_form(column: Column, texts: Sequence[str]) -> ProposedForm | None:
 
     If a comma may be either, such as in 1,250, it separates thousands, and the effect names the other form.
     """
-    fitting_forms = [(sign, written) for number, sign, written in _NUMBERS if all(map(number.fullmatch, texts))]
-    certain_forms = [written for sign, written in fitting_forms if any(map(sign.search, texts))]
-    written = next(iter([*certain_forms, *(form for _, form in fitting_forms)]), None)
-    if written is None or are_like_times(texts):
+    fitting_forms = [form for form in _NUMBERS if all(map(form[0].fullmatch, texts))]
+    certain_forms = [form for form in fitting_forms if any(map(form[1].search, texts))]
+    if not fitting_forms or are_like_times(texts):
         return None
-    number = next(number for number, _, form in _NUMBERS if form is written)
+    number, _, written = (certain_forms or fitting_forms)[0]
     matches = filter(None, map(number.fullmatch, texts))
     scale = max(len("".join(filter(None, match.groups()))) for match in matches)
     number_column = replace(column, type=f"DECIMAL(38,{scale})" if scale else "BIGINT", written=written)
     effect = "Further decimal places are rounded." if scale else "A number with a fraction would be rejected."
-    if written is not _DECIMAL_COMMA and not certain_forms and _DECIMAL_COMMA in [form for _, form in fitting_forms]:
+    if not certain_forms and written != _DECIMAL_COMMA and _DECIMAL_COMMA in [form[2] for form in fitting_forms]:
         example = next(text for text in texts if "," in text)
         effect += f" If {example} has a decimal comma, use a DECIMAL and {_DECIMAL_COMMA!r} in its place."
     return ProposedForm("has numbers as text", "numbers", number_column, effect)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -61,6 +62,13 @@ def test_a_column_is_a_rule_for_its_field() -> None:
     assert city.field == Field(
         "city", "STRING", Place("customer.city", ("customer", "city")), limits=Limits(default="?")
     )
+
+
+@pytest.mark.parametrize("type_", ["DECIMAL(5,2)", "DOUBLE"])
+@pytest.mark.parametrize("bounds", [(0.1, 5), [0.1, 5], (Decimal("0.1"), Decimal(5))])
+def test_bounds_are_those_that_are_written(type_: str, bounds: Any) -> None:
+    limits = Column("price", type_, "A price.", between=bounds).field.limits
+    assert (str(limits.minimum), str(limits.maximum)) == ("0.1", "5")
 
 
 @pytest.mark.parametrize(

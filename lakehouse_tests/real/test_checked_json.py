@@ -36,7 +36,7 @@ def test_records_are_checked_by_the_schemas_of_the_registry(spark: SparkSession,
     assert sorted(row["id"] for row in rows_of(stream.settings, stream.table.name)) == [1, 4]
     (rejected_row,) = rows_of(stream.settings, stream.table.rejected_name)
     assert rejected_row["reason"] == "schema_violation"
-    assert rejected_row["detail"].startswith("'note' is text '3', expected a text with a match of")
+    assert rejected_row["detail"].startswith("'note' is text '3': it does not match")
     (replayed,) = stream.replay()
     assert (replayed.entry.metrics.inserted, replayed.entry.metrics.updated) == (0, 0)
     stream.assert_accounted()

@@ -26,7 +26,7 @@ class MaintainedStream(Stream):
     def set_retention(self, retention: timedelta) -> None:
         """Set a retention, also one below the minimum of a declaration, so that no test waits an hour."""
         self.table = replace(self.table, upkeep=Upkeep(retention=_WEEK))
-        object.__setattr__(self.table, "retention", retention)
+        object.__setattr__(self.table.upkeep, "retention", retention)
 
     def operations(self) -> list[str]:
         return [commit["operation"] for commit in DeltaTable(self.uri).history()]

@@ -7,13 +7,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from deltalake import DeltaTable
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Day, Month, Value, Year
 from lakehouse.declaration.sql import castable, quoted
 from lakehouse.decoding.nested_types import nested
-from lakehouse.errors import TableError, restore_advice
+from lakehouse.errors import ConflictError, TableError, restore_advice
 from lakehouse.ledger.durability import require_undamaged
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.ledger.log import open_table
@@ -242,11 +243,19 @@ def ensure_table(
 
 
 def _add_columns(spark: SparkSession, layout: Layout, diff: SchemaDiff) -> None:
-    if diff.missing_columns:
-        definitions = [
-            "".join(f"`{name}`." for name in path[:-1]) + column.definition for path, column in diff.missing_columns
-        ]
+    """Add missing columns; raise ``ConflictError`` if that fails because another writer changed the table meanwhile."""
+    if not diff.missing_columns:
+        return
+    definitions = [
+        "".join(f"`{name}`." for name in path[:-1]) + column.definition for path, column in diff.missing_columns
+    ]
+    try:
         run_upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(definitions)})")
+    except PySparkException as error:
+        if read_ledger(layout.uri, layout.name).version == diff.ledger.version:
+            raise
+        message = f"Another writer changed {layout.name} at the same moment"
+        raise ConflictError(message, where=layout.name, action=layout.conflict_advice) from error
 
 
 def _create(spark: SparkSession, layout: Layout) -> DeltaTable:

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from lakehouse.cli.arguments import (
     select_topic,
     starts_broker,
 )
-from lakehouse.cli.output import count_text, print_json, print_line, progress_bar
+from lakehouse.cli.output import count_text, print_json, print_line, print_notice, progress_bar
 from lakehouse.cli.table_session import broker, load_settings
 from lakehouse.cli.topics import PartitionsOption
 from lakehouse.errors import LakehouseError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakehouse.declaration import StreamTable
+    from lakehouse.kafka.raw_records import RawRecord
     from lakehouse.settings import Settings
 
 _CHUNK = 5_000  # lines that are decoded together
@@ -138,11 +140,15 @@ def _rejections(verdicts: "pa.Array") -> Iterator[tuple[str | None, str | None]]
 
 
 class Sent(NamedTuple):
-    """To which broker and topic records were sent, and how many it acknowledged: all of them."""
+    """To which broker and topic records were sent, and how many it acknowledged: all of them.
+
+    ``dated`` is the number of records with a time of their own that the broker replaces by its own.
+    """
 
     address: str
     topic: str
     acknowledged: int
+    dated: int = 0
 
 
 def send_raw(settings: "Settings", name: str, topic: str | None, file: str, rate: float | None) -> Sent:
@@ -156,19 +162,27 @@ def send_raw(settings: "Settings", name: str, topic: str | None, file: str, rate
 
     topic = _topic_of(settings, name, topic)
     with open_lines(file) as lines, broker(settings) as address:
-        partitions = read_topic(settings, topic).end.keys()
+        state, times = read_topic(settings, topic), Counter[bool]()
+        partitions = state.end.keys()
         try:
             total = None if file == "-" else sum(1 for _ in read_raw_records(lines, partitions))
             if total is not None:
                 lines.seek(0)
             with progress_bar("Sending", total) as report_count:
-                records = read_raw_records(lines, partitions)
+                records = _count_times(read_raw_records(lines, partitions), times)
                 acknowledged = publish_raw(settings, topic, records, PublishOptions(rate, report_count))
         except UnreadableLineError as error:
             sent_text = f"Lines before it that were sent: {error.number - 1:,}" if file == "-" else "Nothing was sent"
             place = "standard input" if file == "-" else file
             raise LakehouseError(str(error), where=place, action=f"{sent_text}. Correct the line.") from None
-    return Sent(address, topic, acknowledged)
+    return Sent(address, topic, acknowledged, 0 if state.producer_time else times[True])
+
+
+def _count_times(records: "Iterable[RawRecord]", times: Counter[bool]) -> "Iterator[RawRecord]":
+    """Yield the records; count in ``times`` whether each has a time of its own."""
+    for record in records:
+        times[record.milliseconds is not None] += 1
+        yield record
 
 
 def _topic_of(settings: "Settings", name: str, topic: str | None) -> str:
@@ -241,7 +255,8 @@ def publish(
     changes no row of a table with a key. A log table gets one more row per line.
 
     With --raw, a line is a JSON object with value and perhaps key, headers, partition and timestamp (milliseconds
-    since 1970). Value, key and headers are texts, or bytes in base64 as value_base64, key_base64 and headers_base64.
+    since 1970; the command says if the broker replaces it). Value, key and headers are texts, or bytes in base64 as
+    value_base64, key_base64 and headers_base64.
     The topic must exist. Checks the form of all lines of a file first, and of standard input each line before it is
     sent; what the table would reject is sent, too.
     """
@@ -290,6 +305,10 @@ def _report(sent: Sent, *, as_json: bool) -> None:
     if as_json:
         fields = {"bootstrap_servers": sent.address, "topic": sent.topic, "acknowledged": sent.acknowledged}
         return print_json(fields)
+    if sent.dated:
+        records = count_text(sent.dated, "timestamp")
+        topic_option = "message.timestamp.type=LogAppendTime"
+        print_notice(f"The broker replaced {records} by the time of arrival: topic {sent.topic} has {topic_option}.")
     return print_line(f"{count_text(sent.acknowledged, 'record')} acknowledged by {sent.address}, topic {sent.topic}.")
 
 

@@ -9,11 +9,13 @@ from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from lakehouse.cli import main
 from lakehouse.kafka import Record, create_named_topic, newest_records
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
+from lakehouse_tests.helpers.brokers.clients import with_client
 
 
 @pytest.fixture
@@ -87,3 +89,16 @@ def test_a_record_that_is_too_large_is_named_with_its_size(topic: str, capsys, t
     (tmp_path / "records.jsonl").write_text(json.dumps(line))
     assert main.run(["publish", topic, str(tmp_path / "records.jsonl"), "--raw"]) == main.FAILED
     assert "Record 1 has 1600004 bytes, more than the broker accepts" in " ".join(capsys.readouterr().err.split())
+
+
+def test_times_that_the_broker_replaces_are_noted(broker: Settings, topic: str, capsys, tmp_path: Path) -> None:
+    file = tmp_path / "records.jsonl"
+    file.write_text('{"value": "a", "timestamp": 1000}\n{"value": "b"}\n{"value": "c", "timestamp": 2000}\n')
+    assert main.run(["publish", topic, str(file), "--raw"]) == main.DONE
+    notice = " ".join(capsys.readouterr().err.split())
+    assert f"The broker replaced 2 timestamps by the time of arrival: topic {topic} has message.timestamp" in notice
+    configs = {"message.timestamp.type": "CreateTime", "message.timestamp.before.max.ms": str(2**63 - 1)}
+    dated_topic = NewTopic(f"{topic}-dated", 1, 1, topic_configs=configs)
+    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.create_topics([dated_topic]))
+    assert main.run(["publish", dated_topic.name, str(file), "--raw"]) == main.DONE
+    assert "The broker replaced" not in capsys.readouterr().err

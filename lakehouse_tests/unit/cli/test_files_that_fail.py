@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -31,7 +32,7 @@ def sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, lis
 
     for module in ("publish", "topics"):
         monkeypatch.setattr(f"lakehouse.cli.{module}.broker", lambda *_, **__: nullcontext("127.0.0.1:9"))
-    monkeypatch.setattr("lakehouse.kafka.read_topic", lambda *_: type("State", (), {"end": {0: 0}}))
+    monkeypatch.setattr("lakehouse.kafka.read_topic", lambda *_: SimpleNamespace(end={0: 0}, producer_time=True))
     monkeypatch.setattr("lakehouse.kafka.publish_raw", send)
     monkeypatch.setattr("lakehouse.kafka.create_named_topic", lambda _, topic, __: topics.append((topic, [])))
     return topics

@@ -64,7 +64,7 @@ def plan_table(table: StreamTable, state: SourceState, ledger: Ledger, bounds: B
         raise _kept_error(table)
     plan = plan_next_of(ledger, state, bounds)
     if plan.gap and not (table.topic_options.gaps == "accept" and plan.gap.expired):
-        raise data_loss_error(plan.gap, table)
+        raise data_loss_error(plan.gap, table, ledger.last_commit.stream if ledger.last_commit else None)
     return plan
 
 
@@ -153,8 +153,13 @@ def _has_versions(ledger: Ledger) -> bool:
     return any(source_words(text).source == "table" for text in sources)
 
 
-def data_loss_error(gap: Gap, table: StreamTable) -> DataLossError:
-    """Return the error of a gap that nobody has accepted."""
+def read_both(former: str, table: StreamTable) -> str:
+    """Return the advice for a topic with another name than the former one, of which the table has records."""
+    return f"If {former} was renamed, read both: source=Topics([{former!r}, {table.topic!r}])"
+
+
+def data_loss_error(gap: Gap, table: StreamTable, former: str | None = None) -> DataLossError:
+    """Return the error of a gap that nobody has accepted; ``former`` is the topic that the table has read."""
     action = f"If the loss is known and accepted, continue with: lakehouse repair gap {table.name}"
     if gap.hides_deletes and shows_deletes(table):
         action = (
@@ -170,6 +175,8 @@ def data_loss_error(gap: Gap, table: StreamTable) -> DataLossError:
             f"Offsets start again there, and {table.name} is ordered by offset only: new records would seem older than"
             ' its rows. Declare order="timestamp" first, or declare a table with another name.'
         )
+    if former and table.topic and former != table.topic:
+        action = f"{read_both(former, table)}. {action}"
     return DataLossError("; ".join(gap.shown_facts), where=table.place_text, action=action)
 
 

@@ -116,5 +116,6 @@ def test_another_topic_is_refused_with_advice(stream: Stream) -> None:
         (refusal,) = (detail for kind, detail in planned_changes(stream) if kind == "refuse")
     finally:
         stream.table = table
-    assert f"the table has records of topic {table.topic}, but the declared topic is elsewhere" in refusal
-    assert f"Declare {table.topic} again, or a table of another name" in refusal
+    assert f"the table has records of {table.topic}, but the declaration has topic elsewhere" in refusal
+    assert f"If {table.topic} was renamed, read both: source=Topics(['{table.topic}', 'elsewhere'])" in refusal
+    assert f"Or declare {table.topic} again, or a table of another name" in refusal

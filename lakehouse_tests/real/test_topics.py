@@ -1,5 +1,6 @@
 """Several topics in one table: each has its own progress, gaps and rejected records; all have one order."""
 
+import re
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -48,6 +49,24 @@ def accept_gaps(stream: Stream) -> None:
         gap = repair.propose_gap(stream.settings, part.table)
         if gap:
             repair.record(part, gap)
+
+
+@pytest.mark.invariant("2.2")
+def test_a_topic_that_was_renamed_is_read_next_to_the_former_one(spark: SparkSession, broker: Settings) -> None:
+    stream = Stream.create(spark, broker, base=None)
+    former = stream.table.topic
+    stream.send_and_merge(record(time=hour(0)))
+    stream.send(record(time=hour(1)))
+    stream.table = redeclare(stream.table, topic=f"{former}-new")
+    create_topic(broker, stream.table)
+    stream.send(record(time=hour(2)))
+    advice = f"source=Topics(['{former}', '{former}-new'])"
+    with pytest.raises(DataLossError, match=re.escape(f"If {former} was renamed, read both: {advice}")):
+        stream.merge()
+    stream.table = redeclare(stream.table, source=Topics([former, f"{former}-new"]))
+    assert [outcome.entry.commit.read for outcome in stream.merge() if outcome.plan] == [1, 1]
+    assert stream.temperatures().keys() == {hour(0), hour(1), hour(2)}
+    assert not stream.merge()
 
 
 @pytest.mark.invariant("2.2", "2.8", "7.1", "3.1")

@@ -1,4 +1,4 @@
-"""Commands for the files of tables: ``maintain``, ``rewrite`` after a change of types, and ``restore``."""
+"""Commands for the files of tables: ``maintain``, ``rewrite`` after a change of types, ``restore`` and ``remove``."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -135,6 +135,33 @@ def restore(name: NameArgument, version: VersionOption, yes: YesOption = False) 
         planned_restore.run()
     verb = {table.rejected_name: "replay", table.base_name: "load-base"}.get(name, "merge")
     print_line(f"Restored {name} to version {version}. Next: lakehouse {verb} {table.name}")
+
+
+@commands.command(epilog=examples("lakehouse remove orders"))
+def remove(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A declared table.")], yes: YesOption = False
+) -> None:
+    """Remove a table for good: rows, rejected records, deletes, change feed, rollups, exports, and their history.
+
+    First shows what goes, and asks. Waits for a batch that is being merged. Only a backup brings them back; the topic
+    keeps its records, and Dagster its runs. Delete the declaration too: the next merge would create the tables again.
+    Refused while another declared table or a view reads one of them.
+    """
+    from lakehouse.discovery import declared_tables, declared_views, exports_of, find_exports
+    from lakehouse.operations.remove_tables import find_folders, remove_folders, require_no_reader
+
+    settings = load_settings()
+    stream_table = select_table(settings, table)
+    require_no_reader(settings, stream_table, declared_tables(settings), declared_views(settings))
+    folders = find_folders(settings, stream_table, exports_of(stream_table, find_exports(settings)))
+    if not folders:
+        return print_line(f"Nothing is stored of {table}. Delete its declaration.")
+    rows = [(folder.name, folder.rows, folder.bytes, str(folder.path)) for folder in folders]
+    print_table(["name", "rows", "bytes", "folder"], rows, title="Nothing but a backup brings this back")
+    if not yes:
+        typer.confirm("Remove all of it?", abort=True, err=True)
+    remove_folders(folders)
+    return print_line(f"Removed {table}. Delete its declaration too: the next merge would create it again.")
 
 
 def _find_layout(settings: "Settings", name: str) -> "tuple[StreamTable, Layout]":

@@ -1,0 +1,111 @@
+"""``lakehouse remove`` without Spark: what it shows, what is gone afterwards, and what it refuses without a change."""
+
+import io
+import shutil
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from lakehouse.cli import main
+from lakehouse.settings import Settings
+from lakehouse_tests.helpers.commands import failure_of, lakehouse_says, output_of
+from lakehouse_tests.helpers.tables.exported import append, day
+
+DECLARATIONS = """
+from lakehouse import Column, Export, Measure, Rollup, StreamTable, TableRows, View
+
+columns = [Column("id", "STRING", required=True, doc=""), Column("price", "DOUBLE", doc="")]
+by_id = Rollup("sales_by_id", ["id"], {{"sales": Measure("count(*)", "BIGINT", "")}}, doc="")
+sales = StreamTable("sales", "sales", "", columns, key=["id"], rollups=[by_id])
+others = StreamTable("others", "others", "", columns, key=["id"])
+files = Export("sales_files", of="sales")
+{}
+"""
+TABLES = ("sales", "sales_rejected", "sales_changes", "sales_by_id", "others")
+READERS = {
+    "table copies": 'copies = StreamTable("copies", doc="", columns=columns, key=["id"], source=TableRows("sales"))',
+    "view dear": 'dear = View("dear", "SELECT * FROM sales_changes", doc="Dear sales.")',
+}
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A home with the tables of two declarations, and an export of one."""
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
+    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", str(folder_of_declarations(tmp_path)))
+    declare(tmp_path)
+    settings = Settings(home=tmp_path)
+    for name in TABLES:
+        append(settings, ("a", 1.0, day(1)), name=name)
+    file = tmp_path / "exports" / "sales_files" / "part.parquet"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"rows")
+    return settings
+
+
+def folder_of_declarations(home: Path) -> Path:
+    """A folder of a name that no other test imports."""
+    return home / f"declared_in_{home.name}"
+
+
+def declare(home: Path, reader: str = "") -> None:
+    folder = folder_of_declarations(home)
+    folder.mkdir(exist_ok=True)
+    (folder / "sales.py").write_text(DECLARATIONS.format(reader))
+
+
+def names_in(settings: Settings) -> list[str]:
+    """The tables and exports that have a folder, and folders of what was removed."""
+    places = (Path(settings.tables_root), settings.home_folder / "exports")
+    return sorted(folder.name for place in places for folder in place.iterdir() if folder.name != ".locks")
+
+
+def test_a_removed_table_leaves_nothing_and_its_name_is_free(settings: Settings) -> None:
+    output = output_of("remove", "sales", "--yes")
+    assert output.endswith("Removed sales. Delete its declaration too: the next merge would create it again.\n")
+    assert all(name in output for name in (*TABLES[:4], "sales_files"))
+    assert names_in(settings) == ["others"]
+    append(settings, ("b", 2.0, day(1)))
+    assert DeltaTable(settings.table_uri("sales")).version() == 0
+    assert output_of("remove", "sales", "--yes")
+    assert output_of("remove", "sales") == "Nothing is stored of sales. Delete its declaration.\n"
+
+
+def test_nothing_is_removed_without_a_yes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert lakehouse_says("remove", "sales").code == 130
+    assert names_in(settings) == sorted((*TABLES, "sales_files"))
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_table_that_others_read_stays(settings: Settings, reader: str) -> None:
+    declare(settings.home_folder, READERS[reader])
+    error = failure_of("remove", "sales", "--yes", code=main.FAILED)
+    assert f"sales is read by {reader}" in error
+    assert names_in(settings) == sorted((*TABLES, "sales_files"))
+
+
+def test_a_damaged_table_is_removed(settings: Settings) -> None:
+    shutil.rmtree(Path(settings.table_uri("sales"), "_delta_log"))
+    output_of("remove", "sales", "--yes")
+    assert names_in(settings) == ["others"]
+
+
+def test_a_removal_that_is_killed_is_finished_by_the_next(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", fail)
+        assert "Permission denied" in failure_of_removal()
+    assert ".removed" in names_in(settings)
+    assert not {*names_in(settings)} & {*TABLES[:4]}
+    output_of("remove", "sales", "--yes")
+    assert names_in(settings) == ["others"]
+
+
+def failure_of_removal() -> str:
+    result = lakehouse_says("remove", "sales", "--yes")
+    assert result.code == main.FAILED
+    return result.err

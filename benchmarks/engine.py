@@ -107,6 +107,7 @@ def _environment_of(settings: Settings) -> dict[str, str]:
         "LAKEHOUSE_HOME": str(settings.home),
         "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers(settings),
         "LAKEHOUSE_DECLARATIONS": "lakehouse.examples.tables.temperatures",  # the ratings need a registry
+        "LAKEHOUSE_REVIEWED": "true",  # the sensor makes the first merge
     }
 
 

@@ -8,9 +8,9 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, readable_declarations, select_tables
 from lakehouse.cli.facts import ranges_text, seconds, table_rows
-from lakehouse.cli.output import count_text, print_json, print_line, print_partitions, print_table
+from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_partitions, print_table
 from lakehouse.cli.outputs import print_view_status
-from lakehouse.cli.table_session import load_settings, spark
+from lakehouse.cli.table_session import load_settings, spark, table_context
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,6 +129,8 @@ def _print_lag(fields: dict[str, Any]) -> None:
     _print_left_out(fields["left_out"])
     if fields["loss"]:
         print_line(f"Loss: {fields['loss']}")
+    if fields["unaccepted"]:
+        print_line(fields["unaccepted"])
 
 
 def _print_left_out(fields: dict[Any, Any]) -> None:
@@ -184,6 +186,8 @@ def _foreign_summary(table: str, foreign_commits: list[dict[str, Any]]) -> str:
 
 
 def _foreign_text(version: int, operation: str, committed_at: "datetime") -> str:
+    if operation == "RESTORE":  # lakehouse makes them too
+        return f"Version {version} restored an earlier version: RESTORE, {seconds(committed_at)}."
     return f"Version {version} was committed by another program: {operation}, {seconds(committed_at)}."
 
 
@@ -257,12 +261,15 @@ def _print_findings(findings: "list[Finding]", *, complete: bool) -> None:
 def plan(
     table: TablesArgument = None,
     quick: Annotated[bool, typer.Option("--quick", help="Do not start Spark; types in SQL are not checked.")] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Change the tables as shown, and record who accepted it.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Show what the next run does to the tables of a declaration: create, add columns, recompute, or refuse.
 
-    Writes nothing and does not need the broker. Asks Spark whether it can compute the checks and measures. Exits with 1
-    if a change is refused.
+    Does not need the broker, and writes nothing without `--accept`. Asks Spark whether it can compute the checks and
+    measures. Exits with 1 if a change is refused.
     """
     from lakehouse.operations.planned_changes import plan_changes
 
@@ -280,6 +287,23 @@ def plan(
         print_line("No changes: the tables match their declarations.")
     if any(change.kind == "refuse" for change in changes):
         raise typer.Exit(_REFUSED)
+    for stream_table in stream_tables:
+        _accept(settings, stream_table, accept=accept)
+
+
+def _accept(settings: "Settings", table: "StreamTable", *, accept: bool) -> None:
+    """Accept the declaration of a table, or print that no sensor merges until a person does."""
+    from lakehouse.operations.status import find_unaccepted, reason_to_accept
+
+    changes = find_unaccepted(settings, table)
+    if accept and changes:
+        from lakehouse.operations.repair import accept_declaration
+
+        with table_context(settings, table) as context:
+            entry = accept_declaration(context, changes)
+        print_line(f"Accepted in version {entry.version} of {table.name}. Sensors merge into it.")
+    elif reason := reason_to_accept(table, changes):
+        print_notice(reason)
 
 
 def _refused_types(settings: "Settings", tables: "Sequence[StreamTable]") -> "list[Change]":

@@ -21,6 +21,8 @@ _EFFECTS = {"apply_as_deletes": "deletes.when", "apply_as_truncates": "deletes.t
 """What the snapshot calls the conditions of deletes, and how a sentence names them."""
 _TAKES = "takes"
 _COLUMN = "column "
+CHECK = "check "
+"""Prefix of the parts that decide no row."""
 _FORMER = "former "
 """Prefix of a column that is no longer declared, but whose values are still in the table."""
 
@@ -41,7 +43,7 @@ def facts_of(table: TableParts) -> str:
     topics |= {} if table.has_topics else {"source": _show_value(table.source)}
     snapshot: dict[str, dict[str, str]] = {_TABLE: table_options | framing | deletes | rows | topics}
     snapshot |= {f"{_COLUMN}{column.name}": _column_options(column) for column in table.columns}
-    snapshot |= {f"check {check.name}": _set_options(check, Check) for check in table.checks}
+    snapshot |= {f"{CHECK}{check.name}": _set_options(check, Check) for check in table.checks}
     snapshot |= {f"reject {rule.reason}": _set_options(rule, Reject) for rule in table.rejects}
     return json.dumps(snapshot, sort_keys=True)
 

@@ -22,7 +22,7 @@ from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.runs import COMMITTED_AT, keys_behind, reason_to_wait, sensor_location, unfinished_run
 from lakehouse.defs.specs import CatalogEntry, table_specs
 from lakehouse.defs.steps import DATA_VERSION, check_evaluation, table_facts
-from lakehouse.defs.waiting import SensorCursor, Waiting, is_unavailable, plan_waiting_records, report_planning
+from lakehouse.defs.waiting import SensorCursor, Waiting, is_unavailable, plan_and_report
 from lakehouse.errors import LakehouseError, StoreUnreachableError
 from lakehouse.ledger.audit import Finding, batches_accounted, changes_kept
 from lakehouse.ledger.commits import Entry
@@ -240,8 +240,7 @@ def _tick(
     instance, cursor, now = context.instance, SensorCursor.parse(context.cursor), time.time()
     location = sensor_location(context)
     try:
-        with report_planning(instance, entry):
-            waiting = plan_waiting_records(lakehouse.settings, entry.table)
+        waiting = plan_and_report(instance, lakehouse.settings, entry)
         reporter.report(instance, lakehouse.settings, location)
         request = _request_run(instance, entry, waiting, location)
     except Exception as error:
@@ -288,7 +287,7 @@ def _request_run(
         status = run.status.value.lower().replace("_", " ")
         running = f"Run {run.run_id[:8]} of {run.job_name} ({status}) is merging {table.name}."
         return f"{noun} to merge: {waiting.span:,}. {running}"
-    reason = reason_to_wait(instance, job, key, now, location)
+    reason = waiting.unaccepted or reason_to_wait(instance, job, key, now, location)
     if reason:
         return f"{noun} to merge: {waiting.span:,}. {reason}"
     topic = {"lakehouse/topic": table.topic} if table.topic else {}

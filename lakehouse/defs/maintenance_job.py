@@ -14,6 +14,7 @@ from lakehouse.defs.specs import CatalogEntry, table_specs
 from lakehouse.defs.steps import name_run
 from lakehouse.discovery import find_exports
 from lakehouse.operations.maintain import Maintained, maintain
+from lakehouse.operations.status import find_unaccepted, reason_to_accept
 
 _DAILY = "0 3 * * *"  # UTC
 _DAY, _HOUR, _MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
@@ -36,21 +37,22 @@ def build_maintenance(entry: CatalogEntry) -> dg.Definitions:
     def job() -> None:
         maintain_tables()
 
-    def evaluate(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        location = schedule_location(context.instance, table.maintenance_schedule)
-        if unfinished_run_of_job(context.instance, job.name, location):
-            return dg.SkipReason(f"A run of {job.name} has not ended.")
-        return dg.RunRequest()
-
-    schedule = dg.ScheduleDefinition(
+    @dg.schedule(
         name=table.maintenance_schedule,
         job=job,
-        execution_fn=evaluate,
         cron_schedule=cron,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"Requests a run of {job.name} {period}. Without it, old files stay beyond the retention.",
     )
+    def schedule(context: dg.ScheduleEvaluationContext, lakehouse: LakehouseResource) -> dg.RunRequest | dg.SkipReason:
+        if reason := reason_to_accept(table, find_unaccepted(lakehouse.settings, table)):
+            return dg.SkipReason(reason)
+        location = schedule_location(context.instance, table.maintenance_schedule)
+        if unfinished_run_of_job(context.instance, job.name, location):
+            return dg.SkipReason(f"A run of {job.name} has not ended.")
+        return dg.RunRequest()
+
     return dg.Definitions(jobs=[job], schedules=[schedule])
 
 

@@ -7,9 +7,8 @@ idle. So the tick of the sensor fails, and a check of the merged asset shows the
 The cursor decides nothing about what is merged: a lost cursor loses no record.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import dagster as dg
@@ -27,6 +26,7 @@ from lakehouse.ingest.topics import split_by_topic, with_start
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import HeldPart, Plan, SourceId, SourceState, source_words
+from lakehouse.operations.status import find_unaccepted, reason_to_accept
 from lakehouse.settings import Settings
 from lakehouse.sources.table_sources import read_states
 from lakehouse.storage.table_context import merged_ledger
@@ -34,10 +34,10 @@ from lakehouse.storage.table_context import merged_ledger
 CHECK = "batch_can_be_planned"
 _LOOK_LIMIT = 3.0  # seconds for the broker; a tick ends within five seconds, even if the broker does not answer
 _DOC = (
-    "The next batch can be planned: the settings are valid, the history of the table records its progress, and the"
-    " topic still has every record after it. If the check fails, merging stops until you act; the result says what to"
-    " do. It only warns if the broker, the topic or a store of files is unavailable. The sensor also reports this check"
-    " whenever its result changes."
+    "The next batch can be planned: the settings are valid, the history of the table records its progress, the topic"
+    " still has every record after it, and no change of the declaration waits for a person. If the check fails, merging"
+    " stops until you act; the result says what to do. It only warns if the broker, the topic or a store of files is"
+    " unavailable. The sensor also reports this check whenever its result changes."
 )
 _STATEMENT = "settings, table and topic fit together, and no record was lost before it was merged"
 _SIGHTINGS_PER_PROMISE = 10  # the wait of a record is measured to within a tenth of the promised time
@@ -55,9 +55,13 @@ def is_unavailable(error: Exception) -> bool:
 
 @dataclass(frozen=True)
 class Waiting:
-    """The state of each topic of a table, and the plan of one merge of all its waiting records."""
+    """The state of each topic of a table, and the plan of one merge of all its waiting records.
+
+    ``unaccepted`` says why only a person starts that merge; ``None`` if sensors do.
+    """
 
     topics: tuple[tuple[SourceState, Plan], ...]
+    unaccepted: str | None = None
 
     @property
     def span(self) -> int:
@@ -118,20 +122,29 @@ def plan_waiting_records(settings: Settings, table: StreamTable, limit: float = 
     return Waiting(tuple(planned_topics))
 
 
-@contextmanager
-def report_planning(instance: dg.DagsterInstance, entry: CatalogEntry) -> Iterator[None]:
-    """Report to the planning check whether the code inside succeeds, if the result changed; errors propagate.
+def plan_and_report(instance: dg.DagsterInstance, settings: Settings, entry: CatalogEntry) -> Waiting:
+    """Plan a merge of all waiting records, and report to the planning check if its result changed; errors propagate.
 
     Reports at once, because a failed tick loses its events. An unavailable broker or topic is not reported: it says
     nothing about the table.
     """
     try:
-        yield
+        waiting, result = _plan(settings, entry.table)
     except Exception as error:
         if not is_unavailable(error):
             report_if_changed(instance, _failure(error), entry.merged_key)
         raise
-    report_if_changed(instance, finding(CHECK, [], _STATEMENT), entry.merged_key)
+    report_if_changed(instance, result, entry.merged_key)
+    return waiting
+
+
+def _plan(settings: Settings, table: StreamTable) -> tuple[Waiting, Finding]:
+    """Plan a merge, and check that a sensor may request it. A new table waits for a person, and does not fail."""
+    waiting = plan_waiting_records(settings, table)
+    changes = find_unaccepted(settings, table)
+    reason = reason_to_accept(table, changes)
+    problems = [reason] if reason and changes is not None else []
+    return replace(waiting, unaccepted=reason), finding(CHECK, problems, _STATEMENT)
 
 
 def planning_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
@@ -141,10 +154,10 @@ def planning_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
     @dg.asset_check(name=CHECK, asset=key, description=entry.check_doc(CHECK, _DOC))
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         try:
-            plan_waiting_records(lakehouse.settings, entry.table)
+            _, result = _plan(lakehouse.settings, entry.table)
         except LakehouseError as error:
             return check_result(_failure(error), key, is_warning=is_unavailable(error))
-        return check_result(finding(CHECK, [], _STATEMENT), key)
+        return check_result(result, key)
 
     return check
 

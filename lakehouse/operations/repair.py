@@ -1,4 +1,4 @@
-"""Decisions of a person: accept lost records, accept a batch that does not add up, or record a lost progress again.
+"""Decisions of a person: accept lost records, a batch that does not add up, or a declaration; record a lost progress.
 
 Each decision is a commit of its own in the ledger, without rows, so that it stays visible.
 """
@@ -6,6 +6,8 @@ Each decision is a commit of its own in the ledger, without rows, so that it sta
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from getpass import getuser
+from socket import gethostname
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -13,7 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.names import RECORD
 from lakehouse.decoding import staged
+from lakehouse.derived.refresh import refresh_and_retry
 from lakehouse.errors import LakehouseError, LedgerError
+from lakehouse.ingest.batches import prepare
 from lakehouse.ingest.decode import decode_records
 from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, plan_next_of
@@ -112,6 +116,21 @@ def propose_acceptance(settings: Settings, table: StreamTable, versions: Sequenc
         "reason": reason,
     }
     return Proposal(tuple(facts), ledger.next_commit("acceptance", "cli").with_fields(**fields))
+
+
+def accept_declaration(context: TableContext, changes: Sequence[str]) -> Entry:
+    """Change the tables as declared, and record in the merged table who accepted which changes.
+
+    Raises what ``prepare`` raises; nothing is recorded then. A second run records again.
+    """
+    refresh_and_retry(context, lambda: retry_on_conflict(lambda: prepare(context)))
+    reason = f"{getuser()}@{gethostname()} accepted the declaration: {'; '.join(changes)}"
+
+    def record_reason() -> Entry:
+        commit = context.merged.next_commit("acceptance", context.run)
+        return context.merged.commit_nothing(commit.with_fields(reason=reason))
+
+    return retry_on_conflict(record_reason)
 
 
 @spark_failures()

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from lakehouse.declaration import Export, StreamTable
-from lakehouse.declaration.snapshot import differences
+from lakehouse.declaration.snapshot import CHECK, differences, facts_of
 from lakehouse.errors import DataLossError, DeclarationError, LakehouseError, TopicError
 from lakehouse.exports.progress import ExportStatus, export_status
 from lakehouse.ingest.gaps import plan_table
@@ -58,7 +58,7 @@ class Status:
     the declaration accepts the loss. ``loss`` is ``None`` if no records are lost, or if this is unknown.
     ``source_text`` is what the table reads, and ``position_noun`` what is counted in it.
     ``rejected`` is ``None`` if the rejected records cannot be counted without Spark. ``exports`` are those of its
-    tables. ``held_parts`` is what the source has, and no merge reads yet.
+    tables. ``held_parts`` is what the source has, and no merge reads yet. ``unaccepted`` says why no sensor merges.
     """
 
     table: str
@@ -75,6 +75,7 @@ class Status:
     position_noun: str = "offset"
     exports: tuple[ExportStatus, ...] = ()
     held_parts: tuple[HeldPart, ...] = ()
+    unaccepted: str | None = None
 
     @property
     def lag(self) -> int | None:
@@ -139,6 +140,7 @@ def status(settings: Settings, table: StreamTable, exports: Sequence[Export] = (
         position_noun=table.position_noun,
         exports=tuple(export_status(settings, export, table.upkeep.retention) for export in exports),
         held_parts=tuple(held_parts),
+        unaccepted=reason_to_accept(table, find_unaccepted(settings, table)),
     )
 
 
@@ -199,6 +201,7 @@ def status_fields(table_status: Status) -> dict[str, Any]:
         "counted": table_status.position_noun,
         "problem": table_status.problem,
         "loss": table_status.loss,
+        "unaccepted": table_status.unaccepted,
         "lag": table_status.lag,
         "held": sum(part.count for part in table_status.held_parts),
         "held_text": describe_held(table_status.held_parts, table_status.position_noun),
@@ -252,6 +255,34 @@ def left_out_fields(ledger: Ledger) -> dict[Any, Any]:
     commit = ledger.newest.commit if ledger.newest else None
     parts = {name: range_fields(ranges) for name, ranges in left_out_by_stream(commit).items()}
     return parts if commit and commit.other_sources else next(iter(parts.values()), {})
+
+
+def find_unaccepted(settings: Settings, table: StreamTable) -> list[str] | None:
+    """What no sensor does to a merged table until a person accepts it: changes of its columns, and of what is read.
+
+    Rows that are merged meanwhile would keep such a change, also if the declaration is changed back. A merge by a
+    person does it, and so does ``accept_declaration``. ``None`` means a new table, which its first merge creates. Empty
+    if declarations are reviewed before they are deployed. Starts no Spark.
+    """
+    if settings.reviewed:
+        return []
+    stored_table = open_table(settings.table_uri(table.name))
+    if stored_table is None:
+        return None
+    former = stored_table.metadata().configuration.get(DECLARATION_PROPERTY, "")
+    changes = differences(former, facts_of(table)) if former else ()
+    return [text for part, text in changes if not part.startswith(CHECK)]
+
+
+def reason_to_accept(table: StreamTable, changes: Sequence[str] | None) -> str | None:
+    """Why no sensor merges into a table, with the command for a person; ``None`` if nothing waits to be accepted."""
+    if changes is None:
+        command = f"Run: lakehouse merge {table.name}, or choose Materialize in Dagster"
+        return f"{table.name} is new: it waits for its first merge, by a person. {command}."
+    if not changes:
+        return None
+    what = f"The declaration of {table.name} changed, and waits until a person accepts it: {'; '.join(changes)}"
+    return f"{what}. Run: lakehouse plan {table.name} --accept"
 
 
 @dataclass(frozen=True)

@@ -178,6 +178,11 @@ class Settings(BaseSettings):
         description="JSON object of other Spark settings, except those that rows depend on; its values are never"
         " shown.",
     )
+    reviewed: bool = Field(
+        False,
+        description="Whether declarations are reviewed before they are deployed: sensors then create new tables, and"
+        " take up changed declarations.",
+    )
     sync: bool = Field(
         True,
         description="Whether a commit to a local disk is synced, to survive a power cut, before it is reported.",

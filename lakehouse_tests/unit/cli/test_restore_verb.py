@@ -48,6 +48,7 @@ def test_a_restore_brings_back_rows_and_progress_and_names_the_next_command(tabl
     assert (table.version, table.rows, table.progress) == (4, [1], 1)
     assert result.out.endswith("Restored temperatures to version 1. Next: lakehouse merge temperatures\n")
     assert [commit.operation for commit in table.ledger.foreign] == ["RESTORE"]
+    assert "Version 4 restored an earlier version: RESTORE, " in lakehouse_says("audit", "temperatures").out
 
 
 def test_the_rows_and_the_offsets_that_go_back_are_shown_first(

@@ -15,6 +15,7 @@ from lakehouse.declaration.names import CHECK_NAMES
 from lakehouse.definitions import defs
 from lakehouse.defs import resources
 from lakehouse.defs.build import build_defs
+from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.steps import WARNINGS
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
@@ -186,7 +187,8 @@ def test_maintenance_is_not_requested_again_before_a_run_of_it_has_ended() -> No
     with dg.instance_for_test() as instance:
         for unfinished_job, request_count in (("merge_temperatures", 1), ("maintain_temperatures", 0)):
             instance.create_run_for_job(repository.get_job(unfinished_job), status=dg.DagsterRunStatus.STARTED)
-            with dg.build_schedule_context(instance, datetime(2026, 1, 1, tzinfo=UTC)) as context:
+            resources = {"lakehouse": LakehouseResource.with_settings(Settings())}
+            with dg.build_schedule_context(instance, datetime(2026, 1, 1, tzinfo=UTC), resources=resources) as context:
                 tick = schedule.evaluate_tick(context)
             assert len(tick.run_requests or ()) == request_count
     assert tick.skip_message == "A run of maintain_temperatures has not ended."

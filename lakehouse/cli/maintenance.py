@@ -143,24 +143,25 @@ def remove(
 ) -> None:
     """Remove a table for good: rows, rejected records, deletes, change feed, rollups, exports, and their history.
 
-    First shows what goes, and asks. Waits for a batch that is being merged. Only a backup brings them back; the topic
-    keeps its records, and Dagster its runs. Delete the declaration too: the next merge would create the tables again.
-    Refused while another declared table or a view reads one of them.
+    First shows what goes, and asks. Stop what merges the table before: `lakehouse follow`, and with
+    `LAKEHOUSE_REVIEWED=true` its sensor, which would create it again. Only a backup brings the rows back; the topic
+    keeps its records, and Dagster its runs. Delete the declaration afterwards. Refused while another declared table or
+    a view reads one of the tables.
     """
     from lakehouse.discovery import declared_tables, declared_views, exports_of, find_exports
-    from lakehouse.operations.remove_tables import find_folders, remove_folders, require_no_reader
+    from lakehouse.operations.remove_tables import find_stored_parts, remove_parts, require_no_reader
 
     settings = load_settings()
     stream_table = select_table(settings, table)
     require_no_reader(settings, stream_table, declared_tables(settings), declared_views(settings))
-    folders = find_folders(settings, stream_table, exports_of(stream_table, find_exports(settings)))
-    if not folders:
+    parts = find_stored_parts(settings, stream_table, exports_of(stream_table, find_exports(settings)))
+    if not parts:
         return print_line(f"Nothing is stored of {table}. Delete its declaration.")
-    rows = [(folder.name, folder.rows, folder.bytes, str(folder.path)) for folder in folders]
+    rows = [(part.name, part.rows, part.bytes, str(part.path)) for part in parts]
     print_table(["name", "rows", "bytes", "folder"], rows, title="Nothing but a backup brings this back")
     if not yes:
         typer.confirm("Remove all of it?", abort=True, err=True)
-    remove_folders(folders)
+    remove_parts(parts)
     return print_line(f"Removed {table}. Delete its declaration too: the next merge would create it again.")
 
 

@@ -262,7 +262,7 @@ def plan(
     table: TablesArgument = None,
     quick: Annotated[bool, typer.Option("--quick", help="Do not start Spark; types in SQL are not checked.")] = False,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Change the tables as shown, and record who accepted it.")
+        bool, typer.Option("--accept", help="Accept changed declarations of existing tables, and record who did.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
@@ -301,7 +301,7 @@ def _accept(settings: "Settings", table: "StreamTable", *, accept: bool) -> None
 
         with table_context(settings, table) as context:
             entry = accept_declaration(context, changes)
-        print_line(f"Accepted in version {entry.version} of {table.name}. Sensors merge into it.")
+        print_notice(f"Accepted in version {entry.version} of {table.name}. Sensors merge into it.")
     elif reason := reason_to_accept(table, changes):
         print_notice(reason)
 

@@ -33,6 +33,7 @@ def facts_of(table: TableParts) -> str:
     table_options |= {"version": _show_value(table.version_column), "gaps": _show_value(table.topic_options.gaps)}
     table_options |= {"cluster_by": _show_value(table.upkeep.cluster_by)}
     table_options |= {} if table.version_nulls == "oldest" else {"version_nulls": table.version_nulls}
+    table_options |= {"base": "True"} if table.base else {}
     framing = {"framed": "True"} if table.format.framed else {}
     where = table.conditions if len(table.conditions) > 1 else next(iter(table.conditions), None)
     effects = zip(_EFFECTS, (table.deletes.when, table.deletes.truncates), strict=True)

@@ -14,7 +14,7 @@ from lakehouse.defs import figures, specs
 from lakehouse.defs.automation import known_version
 from lakehouse.defs.figures import picture
 from lakehouse.defs.specs import CatalogEntry
-from lakehouse.defs.steps import StepInput, StepResult, build_step
+from lakehouse.defs.steps import StepInput, StepResult, build_step, require_accepted
 from lakehouse.defs.waiting import Waiting, plan_waiting_records
 from lakehouse.derived import refresh
 from lakehouse.derived.feed import Derived
@@ -201,6 +201,7 @@ def merged_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
     def merge(step: StepInput) -> StepResult:
         if not step.context.selected_asset_keys:  # a person evaluates the check alone: nothing is merged
             return StepResult({}, [batches_accounted(merged_ledger(step.settings, table))])
+        require_accepted(step.context.run, step.settings, table)
         version = known_version(step.context.instance, entry.merged_key, merged_ledger(step.settings, table))
         waiting = plan_waiting_records(step.settings, table, PATIENCE)
         request = step.config.request(table, waiting)

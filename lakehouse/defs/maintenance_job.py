@@ -4,6 +4,7 @@ The job reports what it did to each table as an observation of that table's asse
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import timedelta
 
 import dagster as dg
@@ -11,8 +12,9 @@ import dagster as dg
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import schedule_location, unfinished_run_of_job
 from lakehouse.defs.specs import CatalogEntry, table_specs
-from lakehouse.defs.steps import name_run
+from lakehouse.defs.steps import name_run, require_accepted
 from lakehouse.discovery import find_exports
+from lakehouse.errors import LakehouseError
 from lakehouse.operations.maintain import Maintained, maintain
 from lakehouse.operations.status import find_unaccepted, reason_to_accept
 
@@ -46,8 +48,9 @@ def build_maintenance(entry: CatalogEntry) -> dg.Definitions:
         description=f"Requests a run of {job.name} {period}. Without it, old files stay beyond the retention.",
     )
     def schedule(context: dg.ScheduleEvaluationContext, lakehouse: LakehouseResource) -> dg.RunRequest | dg.SkipReason:
-        if reason := reason_to_accept(table, find_unaccepted(lakehouse.settings, table)):
-            return dg.SkipReason(reason)
+        with suppress(LakehouseError):  # the run reports a table that cannot be read
+            if reason := reason_to_accept(table, find_unaccepted(lakehouse.settings, table)):
+                return dg.SkipReason(reason)
         location = schedule_location(context.instance, table.maintenance_schedule)
         if unfinished_run_of_job(context.instance, job.name, location):
             return dg.SkipReason(f"A run of {job.name} has not ended.")
@@ -72,6 +75,7 @@ def _build_op(entry: CatalogEntry) -> dg.OpDefinition:
     def maintain_tables(context: dg.OpExecutionContext, lakehouse: LakehouseResource) -> None:
         name_run(context.run_id)
         with explained():
+            require_accepted(context.run, lakehouse.settings, entry.table)
             # also those that no component names: a command runs them
             exports = {part.name: part for part in (*find_exports(lakehouse.settings), *entry.exports)}
             maintained_tables = maintain(

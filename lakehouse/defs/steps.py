@@ -7,14 +7,16 @@ from time import perf_counter
 from typing import Any
 
 import dagster as dg
+from dagster._core.storage.tags import SCHEDULE_NAME_TAG, SENSOR_NAME_TAG
 
 from lakehouse.declaration import StreamTable
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.specs import CatalogEntry, step_name
-from lakehouse.errors import AccountingError
+from lakehouse.errors import AccountingError, LakehouseError
 from lakehouse.ledger.audit import Finding
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.versions import measure
+from lakehouse.operations.status import find_unaccepted, reason_to_accept
 from lakehouse.settings import Settings
 from lakehouse.storage.lock_holder import name_work
 from lakehouse.storage.table_context import TableContext
@@ -60,6 +62,17 @@ class StepResult:
 def name_run(run_id: str) -> None:
     """Record this run as the holder of the locks that it takes, for those who wait for them."""
     name_work(f"run {run_id[:8]} of Dagster")
+
+
+def require_accepted(run: dg.DagsterRun, settings: Settings, table: StreamTable) -> None:
+    """Raise ``LakehouseError`` if a sensor or schedule requested a run whose process has a newer declaration than it.
+
+    A run starts in a process of its own, which reads the files of declarations again. A person's run accepts them.
+    """
+    is_of_person = not {SENSOR_NAME_TAG, SCHEDULE_NAME_TAG} & run.tags.keys()
+    reason = None if is_of_person else reason_to_accept(table, find_unaccepted(settings, table))
+    if reason:
+        raise LakehouseError(reason, where=f"run {run.run_id[:8]}")
 
 
 def build_step(

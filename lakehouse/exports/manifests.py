@@ -189,6 +189,17 @@ def remove_leftovers(folder: Path, name: str) -> None:
             partition.rmdir()
 
 
+def remove_export(folder: Path, name: str) -> None:
+    """Remove what the export of this name wrote, and its folder if nothing else is in it. Raises ``LockedError``."""
+    with export_lock(folder, name):
+        for version in list_versions(folder):
+            remove_file(manifest_path(folder, version))
+        remove_leftovers(folder, name)
+    shutil.rmtree(folder / STATE)
+    with suppress(OSError):  # it has files that are not of the export
+        folder.rmdir()
+
+
 def _remove_drafts(state: Path) -> None:
     for path in state.iterdir():
         if _SPILL.fullmatch(path.name):

@@ -64,7 +64,7 @@ def plan_table(table: StreamTable, state: SourceState, ledger: Ledger, bounds: B
         raise _kept_error(table)
     plan = plan_next_of(ledger, state, bounds)
     if plan.gap and not (table.topic_options.gaps == "accept" and plan.gap.expired):
-        raise data_loss_error(plan.gap, table, ledger.last_commit.stream if ledger.last_commit else None)
+        raise data_loss_error(plan.gap, table, _former_topic(ledger))
     return plan
 
 
@@ -153,9 +153,16 @@ def _has_versions(ledger: Ledger) -> bool:
     return any(source_words(text).source == "table" for text in sources)
 
 
+def _former_topic(ledger: Ledger) -> str | None:
+    """Return the name of the topic that a table has read last; ``None`` if it read something else."""
+    commit = ledger.last_commit
+    is_topic = commit is not None and commit.source is not None and source_words(commit.source).source == "topic"
+    return commit.stream if commit and is_topic else None
+
+
 def read_both(former: str, table: StreamTable) -> str:
     """Return the advice for a topic with another name than the former one, of which the table has records."""
-    return f"If {former} was renamed, read both: source=Topics([{former!r}, {table.topic!r}])"
+    return f"If {former} got a new name and still exists, read both: source=Topics([{former!r}, {table.topic!r}])"
 
 
 def data_loss_error(gap: Gap, table: StreamTable, former: str | None = None) -> DataLossError:

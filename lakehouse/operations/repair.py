@@ -3,6 +3,7 @@
 Each decision is a commit of its own in the ledger, without rows, so that it stays visible.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -121,16 +122,24 @@ def propose_acceptance(settings: Settings, table: StreamTable, versions: Sequenc
 def accept_declaration(context: TableContext, changes: Sequence[str]) -> Entry:
     """Change the tables as declared, and record in the merged table who accepted which changes.
 
-    Raises what ``prepare`` raises; nothing is recorded then. A second run records again.
+    Raises what ``prepare`` raises; nothing is recorded then.
     """
+    reason = f"{_current_user()}@{gethostname()} accepted the declaration: {'; '.join(changes)}"
     refresh_and_retry(context, lambda: retry_on_conflict(lambda: prepare(context)))
-    reason = f"{getuser()}@{gethostname()} accepted the declaration: {'; '.join(changes)}"
 
     def record_reason() -> Entry:
         commit = context.merged.next_commit("acceptance", context.run)
         return context.merged.commit_nothing(commit.with_fields(reason=reason))
 
     return retry_on_conflict(record_reason)
+
+
+def _current_user() -> str:
+    """The name of the user who runs this process; the number of one without a name, as in a container."""
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 @spark_failures()

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import lakehouse.spark.sessions
 from lakehouse.declaration import Check, Column
 from lakehouse.defs.build import build_defs
+from lakehouse.defs.runs import read_error
 from lakehouse.errors import ConflictError
 from lakehouse.ingest.batches import merge_all
 from lakehouse.kafka import publish
@@ -46,6 +47,7 @@ def declare(world: World, **changes: Any) -> None:
     world.defs = build_defs([world.table], world.resources)
 
 
+@pytest.mark.invariant("12.14")
 def test_a_new_table_waits_for_a_person_and_is_no_failure(world: World) -> None:
     result = world.tick()
     assert not result.run_requests
@@ -62,6 +64,7 @@ def test_a_reviewed_declaration_waits_for_nobody(world: World) -> None:
     assert len(reviewed_world.tick().run_requests) == 1
 
 
+@pytest.mark.invariant("12.14")
 def test_a_changed_declaration_waits_until_a_person_accepts_it(world: World, spark: SparkSession) -> None:
     merge_all(TableContext(spark, world.settings, world.table))
     publish(world.settings, world.table, SECOND)
@@ -94,12 +97,25 @@ def test_a_change_that_rows_do_not_keep_waits_for_nobody(world: World, spark: Sp
     assert len(world.tick().run_requests) == 1
 
 
+@pytest.mark.invariant("12.14")
 def test_the_schedule_of_maintenance_changes_no_table_before_a_person_does(world: World) -> None:
     schedule = world.defs.resolve_schedule_def("temperatures_maintenance_daily")
     with dg.build_schedule_context(world.instance, resources=world.resources) as context:
         data = schedule.evaluate_tick(context)
     assert not data.run_requests
     assert NEW in data.skip_message
+
+
+@pytest.mark.invariant("12.14")
+@pytest.mark.parametrize("job", ["merge_temperatures", "maintain_temperatures"])
+def test_a_run_of_a_sensor_whose_process_reads_a_newer_declaration_changes_nothing(world: World, job: str) -> None:
+    tags = {"dagster/sensor_name": "temperatures_sensor"}
+    result = world.defs.resolve_job_def(job).execute_in_process(
+        instance=world.instance, tags=tags, raise_on_error=False
+    )
+    assert not result.success
+    assert NEW in read_error(world.instance, result.run_id)
+    assert not Path(world.settings.table_uri("temperatures")).exists()
 
 
 DECLARATION = """
@@ -137,7 +153,7 @@ def test_plan_accept_changes_the_table_and_the_audit_names_the_person(
     output_of("merge", "fits")
     declare_in(lake / "fits_of_new", ', Column("price", "DOUBLE", doc="")', monkeypatch)
     assert "lakehouse plan fits --accept" in notices_of("plan")
-    assert output_of("plan", "--accept").endswith("of fits. Sensors merge into it.\n")
+    assert notices_of("plan", "--accept").endswith("of fits. Sensors merge into it.")
     assert "--accept" not in notices_of("plan")
     (audit,) = read_json_output("audit")
     reasons = [entry["reason"] for entry in audit["entries"] if entry["kind"] == "acceptance"]

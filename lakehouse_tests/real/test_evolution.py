@@ -117,5 +117,8 @@ def test_another_topic_is_refused_with_advice(stream: Stream) -> None:
     finally:
         stream.table = table
     assert f"the table has records of {table.topic}, but the declaration has topic elsewhere" in refusal
-    assert f"If {table.topic} was renamed, read both: source=Topics(['{table.topic}', 'elsewhere'])" in refusal
+    assert (
+        f"If {table.topic} got a new name and still exists, read both: source=Topics(['{table.topic}', 'elsewhere'])"
+        in refusal
+    )
     assert f"Or declare {table.topic} again, or a table of another name" in refusal

@@ -61,7 +61,9 @@ def test_a_topic_that_was_renamed_is_read_next_to_the_former_one(spark: SparkSes
     create_topic(broker, stream.table)
     stream.send(record(time=hour(2)))
     advice = f"source=Topics(['{former}', '{former}-new'])"
-    with pytest.raises(DataLossError, match=re.escape(f"If {former} was renamed, read both: {advice}")):
+    with pytest.raises(
+        DataLossError, match=re.escape(f"If {former} got a new name and still exists, read both: {advice}")
+    ):
         stream.merge()
     stream.table = redeclare(stream.table, source=Topics([former, f"{former}-new"]))
     assert [outcome.entry.commit.read for outcome in stream.merge() if outcome.plan] == [1, 1]

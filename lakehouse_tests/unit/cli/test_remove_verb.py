@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from filelock import FileLock
 
 from lakehouse.cli import main
+from lakehouse.declaration import Export
+from lakehouse.exports.exporter import Exporter
 from lakehouse.settings import Settings
+from lakehouse.storage import lock
 from lakehouse_tests.helpers.commands import failure_of, lakehouse_says, output_of
 from lakehouse_tests.helpers.tables.exported import append, day
 
@@ -24,6 +28,8 @@ files = Export("sales_files", of="sales")
 """
 TABLES = ("sales", "sales_rejected", "sales_changes", "sales_by_id", "others")
 READERS = {
+    "table by_path": 'path = "{tables}/../tables/sales"\n'
+    'by_path = StreamTable("by_path", doc="", columns=columns, key=["id"], source=TableRows(path))',
     "table copies": 'copies = StreamTable("copies", doc="", columns=columns, key=["id"], source=TableRows("sales"))',
     "view dear": 'dear = View("dear", "SELECT * FROM sales_changes", doc="Dear sales.")',
 }
@@ -38,9 +44,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     settings = Settings(home=tmp_path)
     for name in TABLES:
         append(settings, ("a", 1.0, day(1)), name=name)
-    file = tmp_path / "exports" / "sales_files" / "part.parquet"
-    file.parent.mkdir(parents=True)
-    file.write_bytes(b"rows")
+    Exporter(settings, Export("sales_files", of="sales")).update()
     return settings
 
 
@@ -80,7 +84,7 @@ def test_nothing_is_removed_without_a_yes(settings: Settings, monkeypatch: pytes
 
 @pytest.mark.parametrize("reader", READERS)
 def test_a_table_that_others_read_stays(settings: Settings, reader: str) -> None:
-    declare(settings.home_folder, READERS[reader])
+    declare(settings.home_folder, READERS[reader].replace("{tables}", settings.tables_root))
     error = failure_of("remove", "sales", "--yes", code=main.FAILED)
     assert f"sales is read by {reader}" in error
     assert names_in(settings) == sorted((*TABLES, "sales_files"))
@@ -93,8 +97,12 @@ def test_a_damaged_table_is_removed(settings: Settings) -> None:
 
 
 def test_a_removal_that_is_killed_is_finished_by_the_next(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    delete = shutil.rmtree
+
     def fail(folder: Path) -> None:
-        raise PermissionError(13, "Permission denied", str(folder))
+        if folder.parent.name == ".removed":
+            raise PermissionError(13, "Permission denied", str(folder))
+        delete(folder)
 
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "rmtree", fail)
@@ -103,6 +111,35 @@ def test_a_removal_that_is_killed_is_finished_by_the_next(settings: Settings, mo
     assert not {*names_in(settings)} & {*TABLES[:4]}
     output_of("remove", "sales", "--yes")
     assert names_in(settings) == ["others"]
+
+
+def test_files_that_no_export_wrote_stay(settings: Settings) -> None:
+    other_file = settings.home_folder / "exports" / "sales_files" / "thesis.txt"
+    other_file.write_text("mine")
+    never_run = settings.home_folder / "exports" / "never_run" / "thesis.txt"
+    never_run.parent.mkdir()
+    never_run.write_text("mine")
+    declare(settings.home_folder, 'never_run = Export("never_run", of="sales")')
+    assert "never_run" not in output_of("remove", "sales", "--yes")
+    assert [*other_file.parent.iterdir()] == [other_file]
+    assert never_run.exists()
+
+
+def test_a_table_that_is_a_link_stays_with_all_others(settings: Settings) -> None:
+    folder = Path(settings.table_uri("sales_changes"))
+    target = folder.rename(settings.home_folder / "elsewhere")
+    folder.symlink_to(target)
+    assert "The folder of sales_changes is a link" in failure_of("remove", "sales", "--yes")
+    assert {*TABLES} < {*names_in(settings)}
+
+
+def test_no_table_is_removed_while_another_program_writes_one(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "_PATIENCE", 0.1)
+    with FileLock(Path(settings.tables_root, ".locks", "sales_by_id")):
+        assert "sales_by_id was locked" in failure_of_removal()
+    assert names_in(settings) == sorted((*TABLES, "sales_files"))
 
 
 def failure_of_removal() -> str:

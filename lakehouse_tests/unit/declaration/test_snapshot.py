@@ -23,6 +23,7 @@ from lakehouse.declaration import (
 )
 from lakehouse.declaration.snapshot import differences, facts_of, find_renamed_columns
 from lakehouse.decoding.formats import Format
+from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.helpers.tables.tables import redeclare
 from lakehouse_tests.unit.declaration.ratings import declare
 
@@ -148,3 +149,9 @@ def test_a_plan_names_the_conditions_of_deletes_as_a_declaration_does() -> None:
         [("table", "table: deletes.when was not set, is FieldIs(source='op', values=['D'])")],
         [("table", "table: deletes.truncates was not set, is FieldIs(source='op', values=['T'])")],
     ]
+
+
+def test_base_rows_that_are_declared_later_are_a_difference() -> None:
+    without_base = redeclare(temperatures, base=None)
+    changes = [*differences(facts_of(without_base), facts_of(temperatures))]
+    assert changes == [("table", "table: base was not set, is True")]

@@ -7,7 +7,7 @@ table is the authority. The version that Dagster knows is the one in the table's
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +16,7 @@ import dagster as dg
 
 from lakehouse.declaration import StreamTable
 from lakehouse.defs import figures
-from lakehouse.defs.checks import build_separate_checks
+from lakehouse.defs.checks import StandingResults, build_separate_checks
 from lakehouse.defs.freshness import report_freshness, report_held, report_lag
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.runs import COMMITTED_AT, keys_behind, reason_to_wait, sensor_location, unfinished_run
@@ -206,8 +206,8 @@ class _ReportedTable:
         return []
 
 
-def build_automation(entry: CatalogEntry) -> dg.Definitions:
-    """Build the merge job of a table and the sensor that requests it."""
+def build_automation(entry: CatalogEntry, check_keys: Iterable[dg.AssetCheckKey]) -> dg.Definitions:
+    """Build the merge job of a table, and the sensor that requests it and keeps the results of its checks current."""
     table = entry.table
     separate_checks = dg.AssetSelection.checks(*build_separate_checks(entry))
     job = dg.define_asset_job(
@@ -218,7 +218,7 @@ def build_automation(entry: CatalogEntry) -> dg.Definitions:
         " in one process and one Spark session. Also checks the rows that the run touched.",
     )
 
-    reporter = CommitReporter(entry)
+    reporter, standing_results = CommitReporter(entry), StandingResults(check_keys)
 
     @dg.sensor(
         name=entry.sensor,
@@ -228,7 +228,9 @@ def build_automation(entry: CatalogEntry) -> dg.Definitions:
         description=f"Requests a run of {job.name} while {table.topic_text} has records that are not merged.",
     )
     def evaluate(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.SensorResult:
-        return _tick(context, lakehouse, entry, reporter)
+        result = _tick(context, lakehouse, entry, reporter)
+        standing_results.repeat(context.instance)
+        return result
 
     return dg.Definitions(jobs=[job], sensors=[evaluate])
 
@@ -240,7 +242,7 @@ def _tick(
     instance, cursor, now = context.instance, SensorCursor.parse(context.cursor), time.time()
     location = sensor_location(context)
     try:
-        waiting = plan_and_report(instance, lakehouse.settings, entry)
+        waiting = plan_and_report(instance, lakehouse, entry)
         reporter.report(instance, lakehouse.settings, location)
         request = _request_run(instance, entry, waiting, location)
     except Exception as error:

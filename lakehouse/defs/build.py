@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from lakehouse.declaration import Export, StreamTable, View
 from lakehouse.declaration.names import spelling_hint
 from lakehouse.declaration.table import require_distinct_names
 from lakehouse.defs.alerts import build_alerts
-from lakehouse.defs.assets import build_assets
+from lakehouse.defs.assets import Asset, build_assets
 from lakehouse.defs.automation import build_automation
 from lakehouse.defs.checks import build_checks, build_verification
 from lakehouse.defs.followers import ViewCatalog, build_exports, build_views
@@ -98,18 +98,30 @@ def build_defs(
         CatalogEntry(table, prefix, group, owner_names, docs_url, has_database, exports_of(table, exports))
         for table in stream_tables
     ]
+    assets = [build_assets(entry) for entry in entries]
+    checks = [build_checks(entry) for entry in entries]
     assets_and_checks = dg.Definitions(
-        assets=[asset for entry in entries for asset in build_assets(entry)],
-        asset_checks=[check for entry in entries for check in build_checks(entry)],
+        assets=[asset for part in assets for asset in part],
+        asset_checks=[check for part in checks for check in part],
         resources={"lakehouse": _LAKEHOUSE, **(resources or {})},
     )
-    builders = (build_automation, build_maintenance, build_verification, build_alerts)
+    automation = (
+        build_automation(entry, _check_keys([*entry_assets, *entry_checks]))
+        for entry, entry_assets, entry_checks in zip(entries, assets, checks, strict=True)
+    )
+    builders = (build_maintenance, build_verification, build_alerts)
     catalog = ViewCatalog(prefix, group, owner_names)
     view_definitions = build_views(stream_tables, views, catalog)
     export_definitions = build_exports(exports, stream_tables, catalog)
     built_parts = (build(entry) for entry in entries for build in builders)
     broken_files = build_broken_files(tuple(map(str, errors)))
-    return dg.Definitions.merge(assets_and_checks, *built_parts, view_definitions, export_definitions, broken_files)
+    return dg.Definitions.merge(
+        assets_and_checks, *automation, *built_parts, view_definitions, export_definitions, broken_files
+    )
+
+
+def _check_keys(parts: Iterable[Asset]) -> set[dg.AssetCheckKey]:
+    return {key for part in parts if isinstance(part, dg.AssetsDefinition) for key in part.check_keys}
 
 
 def load_declarations(report: Callable[[LakehouseError], None]) -> Sequence[Declaration]:

@@ -9,16 +9,19 @@ has it too. The pages of Dagster and of troubleshooting describe each check.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import partial
 
 import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
 from lakehouse.declaration import Rollup, StreamTable, TableRows
-from lakehouse.defs.freshness import held_checks, promise_checks
+from lakehouse.defs.freshness import FRESH, HELD_CHECK, LAG, held_checks, promise_checks
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.specs import CatalogEntry
-from lakehouse.defs.steps import check_result
-from lakehouse.defs.waiting import planning_check
+from lakehouse.defs.steps import VERSION, check_result
+from lakehouse.defs.waiting import CHECK, planning_check
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.topics import split_by_topic
 from lakehouse.kafka import PATIENCE
@@ -31,6 +34,8 @@ from lakehouse.settings import Settings
 from lakehouse.sources.table_sources import read_states
 from lakehouse.storage.table_context import TableContext, merged_ledger
 
+_CHECKS_OF_TICKS = (CHECK, HELD_CHECK, FRESH, LAG)  # each tick evaluates them, and reports a new result
+_EVALUATED_AT = "evaluated_at"  # metadata of a result
 _DAILY = "0 4 * * *"  # UTC; one hour after maintenance
 _AUDIT_DOCS = {
     "records_accounted": "Every record has an outcome: records read = filtered + rejected + duplicate + rows merged.",
@@ -62,6 +67,73 @@ _VERSION_DOCS = {
     "versions_decide": "The version decides which record of a key is newer. It warns if some had an equal version and"
     " other values in the last 24 hours. Then have the producer write a finer version.",
 }
+
+
+class StandingResults:
+    """Repeats the newest result of each check once its asset was materialized: Dagster shows no older one as current.
+
+    One object serves all ticks of a sensor, and remembers for which materialization it has repeated them.
+    """
+
+    def __init__(self, check_keys: Iterable[dg.AssetCheckKey]) -> None:
+        self._check_keys: dict[dg.AssetKey, list[dg.AssetCheckKey]] = {}
+        for key in sorted(check_keys):
+            self._check_keys.setdefault(key.asset_key, []).append(key)
+        self._repeated_for: dict[dg.AssetKey, int] = {}
+
+    def repeat(self, instance: dg.DagsterInstance) -> None:
+        """Report each result that is older than the newest materialization of its asset again, with its time.
+
+        A result that a run is going to report stays away. A second call reports nothing.
+        """
+        for record in instance.get_asset_records([*self._check_keys]):
+            key, materialization = record.asset_entry.asset_key, record.asset_entry.last_materialization_record
+            if materialization and self._repeated_for.get(key) != materialization.storage_id:
+                for check_key in self._check_keys[key]:
+                    _repeat(instance, check_key, materialization)
+                self._repeated_for[key] = materialization.storage_id
+
+
+def _repeat(instance: dg.DagsterInstance, key: dg.AssetCheckKey, materialization: dg.EventLogRecord) -> None:
+    record = instance.get_latest_asset_check_evaluation_record(key)
+    result: object = record.evaluation if record else None
+    if record is None or not isinstance(result, dg.AssetCheckEvaluation):
+        return
+    if _is_current(record, result, materialization):
+        return
+    description, evaluated_at = result.description or "", record.create_timestamp
+    if key.name not in _CHECKS_OF_TICKS and _EVALUATED_AT not in result.metadata:
+        version = result.metadata.get(VERSION)
+        time = f"{datetime.fromtimestamp(evaluated_at, UTC):%Y-%m-%d %H:%M} UTC"
+        description = f"{f'At version {version.value}, ' if version else 'At '}{time}: {description}"
+    metadata = {_EVALUATED_AT: dg.MetadataValue.timestamp(evaluated_at), **result.metadata}
+    instance.report_runless_asset_event(
+        dg.AssetCheckEvaluation(
+            result.asset_key,
+            result.check_name,
+            result.passed,
+            metadata,
+            AssetCheckEvaluationTargetMaterializationData(
+                storage_id=materialization.storage_id,
+                run_id=materialization.run_id,
+                timestamp=materialization.timestamp,
+            ),
+            severity=result.severity,
+            description=description,
+        )
+    )
+
+
+def _is_current(
+    record: AssetCheckExecutionRecord, result: dg.AssetCheckEvaluation, materialization: dg.EventLogRecord
+) -> bool:
+    """Whether Dagster takes a result for one of the newest materialization."""
+    if record.run_id == materialization.run_id:
+        return True
+    target = result.target_materialization_data
+    if target:
+        return target.storage_id == materialization.storage_id
+    return record.create_timestamp > materialization.timestamp
 
 
 def build_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]:
@@ -111,7 +183,7 @@ def warning_checks(entry: CatalogEntry) -> dg.AssetChecksDefinition:
             ledger = ledger_of(lakehouse.settings, table.name)
             findings = [verify.rejected_share(ledger), _producer_time(lakehouse.settings, table)]
             findings += [verify.versions_decide(ledger)] if has_versions else []
-        yield from _selected_results(context, findings, entry)
+        yield from _selected_results(context, findings, entry, version=ledger.version)
 
     return check
 
@@ -130,7 +202,7 @@ def merged_checks(entry: CatalogEntry) -> dg.AssetChecksDefinition:
         with explained():
             ledger = ledger_of(lakehouse.settings, table.name, whole=True)
             findings = [*audit(ledger), *_row_findings(lakehouse, table, _selected_names(context), ledger.exists)]
-        yield from _selected_results(context, findings, entry, warnings)
+        yield from _selected_results(context, findings, entry, warnings, ledger.version)
 
     return check
 
@@ -219,9 +291,9 @@ def _selected_results(
     findings: Iterable[Finding],
     entry: CatalogEntry,
     warnings: Collection[str] = (),
+    version: int | None = None,
 ) -> Iterator[dg.AssetCheckResult]:
-    """The results of the selected checks. A failure of the checks in ``warnings`` only warns."""
+    """The results of the selected checks at a version. A failure of the checks in ``warnings`` only warns."""
     selected_findings = (result for result in findings if result.check in _selected_names(context))
-    yield from (
-        check_result(result, entry.merged_key, is_warning=result.check in warnings) for result in selected_findings
-    )
+    for result in selected_findings:
+        yield check_result(result, entry.merged_key, is_warning=result.check in warnings, version=version)

@@ -22,6 +22,7 @@ from lakehouse.storage.lock_holder import name_work
 from lakehouse.storage.table_context import TableContext
 
 DATA_VERSION = "dagster/data_version"  # the tag that shows Dagster that an asset changed
+VERSION = "table_version"  # metadata of a result: the version that was checked
 Facts = Mapping[str, Any]
 # If one of these checks fails, it only warns: the rows of the tables are correct.
 WARNINGS = {"rejected_share", "producer_time", "versions_decide", "every_change_kept", "changes_kept"}
@@ -163,14 +164,17 @@ def table_facts(spec: dg.AssetSpec, settings: Settings) -> dict[str, Any]:
     return {**state, **({lineage: spec.metadata[lineage]} if lineage in spec.metadata else {})}
 
 
-def check_result(finding: Finding, asset: dg.AssetKey, *, is_warning: bool = False) -> dg.AssetCheckResult:
-    """Convert a finding into the result of a declared check. With ``is_warning``, a failure only warns."""
+def check_result(
+    finding: Finding, asset: dg.AssetKey, *, is_warning: bool = False, version: int | None = None
+) -> dg.AssetCheckResult:
+    """Convert a finding about a version into the result of a declared check; ``is_warning``: a failure only warns."""
     return dg.AssetCheckResult(
         asset_key=asset,
         check_name=finding.check,
         passed=finding.passed,
         severity=_severity(finding, is_warning=is_warning),
         description=finding.detail,
+        metadata={} if version is None else {VERSION: version},
     )
 
 

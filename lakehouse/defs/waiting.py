@@ -122,14 +122,14 @@ def plan_waiting_records(settings: Settings, table: StreamTable, limit: float = 
     return Waiting(tuple(planned_topics))
 
 
-def plan_and_report(instance: dg.DagsterInstance, settings: Settings, entry: CatalogEntry) -> Waiting:
+def plan_and_report(instance: dg.DagsterInstance, lakehouse: LakehouseResource, entry: CatalogEntry) -> Waiting:
     """Plan a merge of all waiting records, and report to the planning check if its result changed; errors propagate.
 
     Reports at once, because a failed tick loses its events. An unavailable broker or topic is not reported: it says
     nothing about the table.
     """
     try:
-        waiting, result = _plan(settings, entry.table)
+        waiting, result = _plan(lakehouse.settings, entry.table)  # a setting may be invalid
     except Exception as error:
         if not is_unavailable(error):
             report_if_changed(instance, _failure(error), entry.merged_key)

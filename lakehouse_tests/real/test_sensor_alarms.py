@@ -129,7 +129,7 @@ def test_a_manual_run_of_the_check_gives_the_same_result_without_spark(world: Wo
     assert (topic_recreated.passed, topic_recreated.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert "repair gap" in topic_recreated.description
     assert world.fails(DataLossError) == topic_recreated.description
-    assert len(world.evaluations) == 3
+    assert len({*world.evaluations}) == 3  # a result is repeated after a materialization
 
 
 def test_the_alarm_is_stored_by_dagster_on_disk(world: World, tmp_path: Path) -> None:

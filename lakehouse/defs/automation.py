@@ -228,9 +228,10 @@ def build_automation(entry: CatalogEntry, check_keys: Iterable[dg.AssetCheckKey]
         description=f"Requests a run of {job.name} while {table.topic_text} has records that are not merged.",
     )
     def evaluate(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.SensorResult:
-        result = _tick(context, lakehouse, entry, reporter)
-        standing_results.repeat(context.instance)
-        return result
+        try:
+            return _tick(context, lakehouse, entry, reporter)
+        finally:
+            standing_results.repeat(context.instance)
 
     return dg.Definitions(jobs=[job], sensors=[evaluate])
 

@@ -84,7 +84,7 @@ class StandingResults:
     def repeat(self, instance: dg.DagsterInstance) -> None:
         """Report each result that is older than the newest materialization of its asset again, with its time.
 
-        A result that a run is going to report stays away. A second call reports nothing.
+        Leaves out a check that a run is about to evaluate. A second call reports nothing.
         """
         for record in instance.get_asset_records([*self._check_keys]):
             key, materialization = record.asset_entry.asset_key, record.asset_entry.last_materialization_record

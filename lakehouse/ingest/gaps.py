@@ -64,7 +64,7 @@ def plan_table(table: StreamTable, state: SourceState, ledger: Ledger, bounds: B
         raise _kept_error(table)
     plan = plan_next_of(ledger, state, bounds)
     if plan.gap and not (table.topic_options.gaps == "accept" and plan.gap.expired):
-        raise data_loss_error(plan.gap, table, _former_topic(ledger))
+        raise data_loss_error(plan.gap, table, former_topic(ledger))
     return plan
 
 
@@ -153,7 +153,7 @@ def _has_versions(ledger: Ledger) -> bool:
     return any(source_words(text).source == "table" for text in sources)
 
 
-def _former_topic(ledger: Ledger) -> str | None:
+def former_topic(ledger: Ledger) -> str | None:
     """Return the name of the topic that a table has read last; ``None`` if it read something else."""
     commit = ledger.last_commit
     is_topic = commit is not None and commit.source is not None and source_words(commit.source).source == "topic"

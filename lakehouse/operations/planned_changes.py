@@ -10,7 +10,7 @@ from lakehouse.derived.feed import changes_layout
 from lakehouse.derived.refresh import is_as_declared, rollup_layout
 from lakehouse.errors import DeclarationError, LakehouseError, LedgerError, StoreUnreachableError, TableError
 from lakehouse.ingest.deletes import deletes_layout
-from lakehouse.ingest.gaps import read_both, require_comparable
+from lakehouse.ingest.gaps import former_topic, read_both, require_comparable
 from lakehouse.ingest.load import base_layout, reference_layout
 from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.ingest.schema_resolution import schemas_layout
@@ -153,7 +153,8 @@ def _topic_changes(settings: Settings, table: StreamTable) -> Iterator[Change]:
     declared_name = table.source.stream if isinstance(table.source, Files | TableRows | Generated) else table.topic
     if merged_topic is not None and merged_topic != declared_name:
         problem = f"the table has records of {merged_topic}, but the declaration has {table.topic_text}"
-        both = f"{read_both(merged_topic, table)}. Or declare" if table.has_topics else "Declare"
+        former = former_topic(ledger) if table.has_topics else None
+        both = f"{read_both(former, table)}. Or declare" if former else "Declare"
         advice = f"{both} {merged_topic} again, or a table of another name"
         yield Change(table.name, "refuse", f"{problem}: the run stops. {advice}")
 

@@ -20,7 +20,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
 from lakehouse.storage.lock import table_lock
 
-_TRASH = ".removed"  # beside the tables: folders whose files are being deleted
+_TRASH = ".removed"  # next to the tables: folders whose files are being deleted
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ reads values that are not in JSON's own form, as ``written_forms`` declares it, 
 ``known_values`` those of references. ``memory`` limits the memory of one record.
 ``record_keys`` parses keys. ``opened_texts`` opens texts that hold JSON.
 ``unmapped_fields`` counts fields that no column reads, ``unmapped_values`` collects their values. ``staged`` names the
-columns of records within a batch, ``record_schema`` and ``column_types`` have types, ``arrow_types`` Arrow's.
+columns of records within a batch, ``column_types`` has types, ``arrow_types`` those of Arrow.
 
 A new format is a module in ``formats``. The package has no declaration and no Spark, and nothing in it but ``files``
 reads or writes. It runs on the driver, and it is the only package of this project that is sent to Spark's workers.

@@ -318,7 +318,7 @@ def to_arrow(records: Sequence[Record]) -> "pa.Table":
     """Return records with the columns of ``read_records``; a time that is out of range is NULL."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import, and most callers read no records
 
-    from lakehouse.decoding.record_schema import RECORD_SCHEMA  # noqa: PLC0415 - it is made of pyarrow
+    from lakehouse.decoding.arrow_types import RECORD_SCHEMA  # noqa: PLC0415 - it is made of pyarrow
 
     columns = [
         [None if is_timeless(record.milliseconds) else record.milliseconds * 1000 for record in records],

@@ -14,8 +14,8 @@ from pyspark import cloudpickle
 from lakehouse import decoding
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.sources import Generated
+from lakehouse.decoding.arrow_types import HEADERS_TYPE, RECORD_SCHEMA, RECORD_TYPE, TIME_TYPE
 from lakehouse.decoding.generated import microseconds_of, value_writer
-from lakehouse.decoding.record_schema import HEADERS_TYPE, RECORD_SCHEMA, RECORD_TYPE, TIME_TYPE
 from lakehouse.errors import DataLossError, SourceError
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table

@@ -11,11 +11,11 @@ from pyspark import cloudpickle
 from lakehouse import decoding
 from lakehouse.declaration.sources import Files
 from lakehouse.decoding import staged
+from lakehouse.decoding.arrow_types import HEADERS_TYPE, RECORD_SCHEMA, RECORD_TYPE, TIME_TYPE
 from lakehouse.decoding.files.contents import CHUNK
 from lakehouse.decoding.files.lines import FileChangedError, FileUnreadableError
 from lakehouse.decoding.files.reader import FileForm, FilePart, FileRecords, read_part
 from lakehouse.decoding.record_parts import FAULT_HEADER, FILE_HEADER, TIME
-from lakehouse.decoding.record_schema import HEADERS_TYPE, RECORD_SCHEMA, RECORD_TYPE, TIME_TYPE
 from lakehouse.ledger.positions import FILE_PLACES
 from lakehouse.sources.source import Judge
 

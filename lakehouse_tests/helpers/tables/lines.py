@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from lakehouse.decoding import staged
-from lakehouse.decoding.record_schema import RECORD_SCHEMA
+from lakehouse.decoding.arrow_types import RECORD_SCHEMA
 from lakehouse.ledger.positions import Plan, SourceId, SourceState
 
 AT = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakehouse.decoding.arrow_types import RECORD_SCHEMA
 from lakehouse.decoding.files.data_files import DataFileTarget, _statistics, write_valid
 from lakehouse.decoding.files.lines import DataFileError
-from lakehouse.decoding.record_schema import RECORD_SCHEMA
 from lakehouse.decoding.staged import DETAIL, LATE, REASON, UNMAPPED_FIELDS, VERDICT
 
 

@@ -100,7 +100,8 @@ def test_another_record_at_the_position_of_a_row_becomes_a_second_row(log_stream
         log_stream.send_and_merge(*at_hours(0, 1))
         log_stream.sql(
             "UPDATE {t} SET _record = named_struct('source', _record.source, 'partition', _record.partition,"
-            " 'position', _record.position, 'sequence', _record.sequence, 'time', _record.time - INTERVAL 1 HOUR)"
+            " 'position', _record.position, 'sequence', _record.sequence, 'time', _record.time - INTERVAL 1 HOUR,"
+            " 'order_time', _record.order_time)"
             " WHERE _record.position = 1"
         )
         log_stream.replay()

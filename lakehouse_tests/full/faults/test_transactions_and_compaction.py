@@ -38,7 +38,7 @@ def test_transactions_that_are_open_or_aborted_are_never_merged(stream, attack):
 
 @pytest.mark.invariant("2.3", "3.3")
 def test_a_compacted_topic_with_missing_offsets_is_merged_completely(spark, cluster, attack):
-    stream = Stream(spark, cluster.settings, unique_table(partitions=1, deletes=Deletes(when=DELETES)))
+    stream = Stream(spark, cluster.settings, unique_table(partitions=1, may_forget=True, deletes=Deletes(when=DELETES)))
     configs = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
     new_topic = NewTopic(stream.table.topic, 1, 3, topic_configs=configs)
     with_client(AIOKafkaAdminClient, stream.settings, lambda admin: admin.create_topics([new_topic]))

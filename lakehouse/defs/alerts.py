@@ -21,6 +21,7 @@ from urllib3.exceptions import HTTPError
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.runs import Completion, Subject, read_error, read_runs, sensor_location
 from lakehouse.defs.specs import CatalogEntry, table_specs
+from lakehouse.defs.steps import EVALUATED_AT
 from lakehouse.errors.causes import in_time
 from lakehouse.settings import Settings
 
@@ -211,9 +212,10 @@ def _has_passed(record: "AssetCheckExecutionRecord") -> bool:
 
 
 def _check_completions(records: "Iterable[AssetCheckExecutionRecord]") -> Iterator[Completion]:
+    """The evaluations; a result that a sensor repeated after a materialization is not another failure."""
     for record in records:
         evaluation = _evaluation(record)
-        if evaluation is not None:
+        if evaluation is not None and EVALUATED_AT not in evaluation.metadata:
             timestamp = record.event.timestamp if record.event else record.create_timestamp
             ended_at, run_id = datetime.fromtimestamp(timestamp, UTC), record.run_id or None
             severity, detail = evaluation.severity.value, evaluation.description or ""

@@ -105,10 +105,7 @@ def build_defs(
         asset_checks=[check for part in checks for check in part],
         resources={"lakehouse": _LAKEHOUSE, **(resources or {})},
     )
-    automation = (
-        build_automation(entry, _check_keys([*entry_assets, *entry_checks]))
-        for entry, entry_assets, entry_checks in zip(entries, assets, checks, strict=True)
-    )
+    automation = map(build_automation, entries, map(_check_keys, assets, checks))
     builders = (build_maintenance, build_verification, build_alerts)
     catalog = ViewCatalog(prefix, group, owner_names)
     view_definitions = build_views(stream_tables, views, catalog)
@@ -120,8 +117,8 @@ def build_defs(
     )
 
 
-def _check_keys(parts: Iterable[Asset]) -> set[dg.AssetCheckKey]:
-    return {key for part in parts if isinstance(part, dg.AssetsDefinition) for key in part.check_keys}
+def _check_keys(assets: Iterable[Asset], checks: Iterable[dg.AssetChecksDefinition]) -> set[dg.AssetCheckKey]:
+    return {key for part in (*assets, *checks) if isinstance(part, dg.AssetsDefinition) for key in part.check_keys}
 
 
 def load_declarations(report: Callable[[LakehouseError], None]) -> Sequence[Declaration]:

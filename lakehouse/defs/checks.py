@@ -20,7 +20,7 @@ from lakehouse.declaration import Rollup, StreamTable, TableRows
 from lakehouse.defs.freshness import FRESH, HELD_CHECK, LAG, held_checks, promise_checks
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.specs import CatalogEntry
-from lakehouse.defs.steps import VERSION, check_result
+from lakehouse.defs.steps import EVALUATED_AT, VERSION, check_result
 from lakehouse.defs.waiting import CHECK, planning_check
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.topics import split_by_topic
@@ -35,7 +35,6 @@ from lakehouse.sources.table_sources import read_states
 from lakehouse.storage.table_context import TableContext, merged_ledger
 
 _CHECKS_OF_TICKS = (CHECK, HELD_CHECK, FRESH, LAG)  # each tick evaluates them, and reports a new result
-_EVALUATED_AT = "evaluated_at"  # metadata of a result
 _DAILY = "0 4 * * *"  # UTC; one hour after maintenance
 _AUDIT_DOCS = {
     "records_accounted": "Every record has an outcome: records read = filtered + rejected + duplicate + rows merged.",
@@ -102,11 +101,11 @@ def _repeat(instance: dg.DagsterInstance, key: dg.AssetCheckKey, materialization
     if _is_current(record, result, materialization):
         return
     description, evaluated_at = result.description or "", record.create_timestamp
-    if key.name not in _CHECKS_OF_TICKS and _EVALUATED_AT not in result.metadata:
+    if key.name not in _CHECKS_OF_TICKS and EVALUATED_AT not in result.metadata:
         version = result.metadata.get(VERSION)
         time = f"{datetime.fromtimestamp(evaluated_at, UTC):%Y-%m-%d %H:%M} UTC"
         description = f"{f'At version {version.value}, ' if version else 'At '}{time}: {description}"
-    metadata = {_EVALUATED_AT: dg.MetadataValue.timestamp(evaluated_at), **result.metadata}
+    metadata = {EVALUATED_AT: dg.MetadataValue.timestamp(evaluated_at), **result.metadata}
     instance.report_runless_asset_event(
         dg.AssetCheckEvaluation(
             result.asset_key,

@@ -22,7 +22,8 @@ from lakehouse.storage.lock_holder import name_work
 from lakehouse.storage.table_context import TableContext
 
 DATA_VERSION = "dagster/data_version"  # the tag that shows Dagster that an asset changed
-VERSION = "table_version"  # metadata of a result: the version that was checked
+# metadata of a result: the version that was checked; of a repeated one, when it was evaluated
+VERSION, EVALUATED_AT = "table_version", "evaluated_at"
 Facts = Mapping[str, Any]
 # If one of these checks fails, it only warns: the rows of the tables are correct.
 WARNINGS = {"rejected_share", "producer_time", "versions_decide", "every_change_kept", "changes_kept"}

@@ -6,6 +6,7 @@ import dagster as dg
 import pytest
 from dagster._core.loader import LoadingContextForTest
 
+from lakehouse.defs.alerts import check_subjects
 from lakehouse.defs.checks import StandingResults
 
 ORDERS = dg.AssetKey("orders")
@@ -67,3 +68,13 @@ def test_a_result_is_repeated_once_for_each_materialization(instance: dg.Dagster
             StandingResults([NIGHTLY]).repeat(instance)  # as after a restart of Dagster
         history = instance.event_log_storage.get_asset_check_execution_history(NIGHTLY, limit=10)
         assert len(history) == count
+
+
+def test_a_repeated_failure_is_not_another_one_for_alerts(instance: dg.DagsterInstance) -> None:
+    evaluate(instance, NIGHTLY, passed=False)
+    for _ in range(2):
+        materialize(instance)
+        StandingResults([NIGHTLY]).repeat(instance)
+    history = instance.event_log_storage.get_asset_check_execution_history(NIGHTLY, limit=10)
+    (subject,) = check_subjects({"orders:keys_unique": history})
+    assert (len(history), len(subject.failure_ids)) == (3, 1)

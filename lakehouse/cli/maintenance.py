@@ -1,6 +1,7 @@
-"""Commands for the files of tables: ``maintain``, ``rewrite`` after a change of types, ``restore`` and ``remove``."""
+"""Commands for the files of tables: ``maintain``, ``rewrite``, ``restore``, ``rebuild`` and ``remove``."""
 
 from dataclasses import asdict
+from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,10 +14,11 @@ from lakehouse.cli.arguments import (
     examples,
     select_table,
     select_tables,
+    starts_broker,
 )
 from lakehouse.cli.facts import seconds
-from lakehouse.cli.output import print_json, print_line, print_notice, print_table, spinner
-from lakehouse.cli.table_session import load_settings, spark, table_context
+from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_table, spinner
+from lakehouse.cli.table_session import broker, load_settings, spark, table_context
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
@@ -135,6 +137,106 @@ def restore(name: NameArgument, version: VersionOption, yes: YesOption = False) 
         planned_restore.run()
     verb = {table.rejected_name: "replay", table.base_name: "load-base"}.get(name, "merge")
     print_line(f"Restored {name} to version {version}. Next: lakehouse {verb} {table.name}")
+
+
+@commands.command(epilog=examples("lakehouse rebuild orders", "lakehouse rebuild orders --undo"))
+@starts_broker
+def rebuild(
+    table: TableArgument = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Switch back to the tables before the last rebuild.")] = False,
+    yes: YesOption = False,
+) -> None:
+    """Start a table again from all records of its topics, after any change of its declaration, also of its key.
+
+    Builds new tables beside the stored ones: rows, rejected records, deletes, change feed and rollups. Then puts them
+    in their place; --undo brings the former ones back. Refused if the topics no longer have every record, or if another
+    table or a view reads one of the tables. Exports begin again.
+    """
+    from lakehouse.ledger.versions import count_rows
+    from lakehouse.operations.rebuild_tables import Places, switch
+
+    settings = load_settings()
+    stream_table = select_table(settings, table)
+    places = Places.of(settings, stream_table)
+    if undo and not places.is_switching:
+        if not (places.former / stream_table.name).exists():
+            raise typer.BadParameter(f"There is no former version of {stream_table.name}", param_hint="--undo")
+        places = places.reversed
+    elif not places.is_switching:
+        _build_beside(settings, stream_table, yes)
+    switch(settings, stream_table, places)
+    if undo:
+        rmtree(places.former)
+    verb = "Switched back to the former" if undo else "Switched to the new"
+    rows = count_rows(settings.table_uri(stream_table.name))
+    return print_line(f"{verb} tables of {stream_table.name}: {rows:,} rows.")
+
+
+def _build_beside(settings: "Settings", table: "StreamTable", yes: bool) -> None:
+    from lakehouse.discovery import declared_tables, declared_views
+    from lakehouse.ledger.versions import count_rows
+    from lakehouse.operations.rebuild_tables import build_beside, count_records
+    from lakehouse.operations.remove_tables import require_no_reader
+
+    require_no_reader(settings, table, declared_tables(settings), declared_views(settings))
+    with broker(settings, table, with_registry=table.has_schemas):
+        count = count_records(settings, table)
+        rows = count_rows(settings.table_uri(table.name))
+        print_line(f"{table.topic_text} has all records, {count:,}. {table.name} has {rows:,} rows now.")
+        if not yes:
+            typer.confirm(f"Build {table.name} again from them?", abort=True, err=True)
+        with table_context(settings, table) as context, spinner("Building beside the stored tables"):
+            build_beside(context)
+
+
+@commands.command(epilog=examples('lakehouse erase orders --where "user_id = 1005"'))
+def erase(
+    table: TableArgument = None,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="SQL", help="A condition on columns. Default: erase again what was erased before."),
+    ] = None,
+    yes: YesOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Erase rows and everything that the tables keep of their keys: former values, rejected records and deletes.
+
+    A mark without any value keeps replays, redrives and restores from bringing them back; a later record of a key is a
+    new row. Then says what still holds values, and until when.
+    """
+    from lakehouse.declaration.sql.parsed import named_columns
+    from lakehouse.operations.erase_rows import erase as erase_rows
+
+    settings = load_settings()
+    stream_table = select_table(settings, table)
+    if where is not None and (names := named_columns(where) - {*stream_table.by_name}):
+        raise typer.BadParameter(f"Unknown columns: {', '.join(sorted(names))}", param_hint="--where")
+    if where is not None and not yes:
+        typer.confirm(f"Erase the rows of {stream_table.name} where {where}, for good?", abort=True, err=True)
+    with table_context(settings, stream_table) as context, spinner("Erasing"):
+        erasure = erase_rows(context, where)
+    if json:
+        return print_json(asdict(erasure))
+    print_table(["table", "rows erased"], list(erasure.removed.items()))
+    if erasure.unreadable:
+        records = count_text(erasure.unreadable, "rejected record")
+        print_notice(f"{records} could not be read: lakehouse rejected {stream_table.name} shows them.")
+    return _print_remains(settings, stream_table)
+
+
+def _print_remains(settings: "Settings", table: "StreamTable") -> None:
+    """Say what an erasure leaves, and until when."""
+    from lakehouse.discovery import exports_of, find_exports
+
+    days = max(table.upkeep.retention.days, 1)
+    print_line(
+        f"Files of former versions keep the values for {count_text(days, 'day')}; then lakehouse maintain removes them."
+    )
+    print_line("The logs of the tables keep the least and greatest values of files for 30 days.")
+    exports = [export.name for export in exports_of(table, find_exports(settings))]
+    if exports:
+        print_line(f"Exports keep what they published: {', '.join(exports)}. Publish them again: lakehouse export.")
+    print_line(f"Not erased: the records of {table.place_text}, base files, and backups.")
 
 
 @commands.command(epilog=examples("lakehouse remove orders"))

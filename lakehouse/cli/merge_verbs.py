@@ -220,6 +220,7 @@ def _describe_place(table: "StreamTable") -> str:
     epilog=examples(
         "lakehouse replay temperatures",
         "lakehouse replay temperatures 0:0-500 1:20-40",
+        "lakehouse replay orders --again",
     )
 )
 @starts_broker
@@ -232,14 +233,19 @@ def replay(
         ),
     ] = None,
     topic: TopicOption = None,
+    reads_again: Annotated[
+        bool, typer.Option("--again", help="Correct stored rows: read their own records by the declaration of now.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Merge records again that were merged before: by default everything that its topics still have.
 
     Rows that are up to date do not change. Progress does not move. If the table reads several topics, ranges need
-    --topic.
+    --topic. With --again, a row of a record that is read changes where the declaration now says another value, and is
+    removed if it now rejects the record.
     """
     from lakehouse.derived.refresh import refresh_all, refresh_and_retry
+    from lakehouse.ingest.replay import read_again
     from lakehouse.ingest.replay import replay as merge_again
 
     settings = load_settings()
@@ -247,9 +253,10 @@ def replay(
     requested_ranges = [_parse_range(text) for text in range_texts] or None
     if requested_ranges or topic is not None:
         stream_table = select_topic(stream_table, topic)
-    services = broker(settings, stream_table)
+    services = broker(settings, stream_table, with_registry=reads_again and stream_table.has_schemas)
+    read = read_again if reads_again else merge_again
     with services, table_context(settings, stream_table) as context, spinner("Replaying"):
-        outcomes = refresh_and_retry(context, lambda: merge_again(context, requested_ranges))
+        outcomes = refresh_and_retry(context, lambda: read(context, requested_ranges))
         derived_updates = refresh_all(context)
     return show_outcomes(stream_table, outcomes, derived_updates, json)
 

@@ -1,6 +1,7 @@
 """Commands that only read: ``status``, ``audit`` and ``plan``. None starts Spark or a broker."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 
 NOT_UP_TO_DATE = 4
+_LOOK_LIMIT = 1.5  # seconds for the broker
 _REFUSED = 1  # the exit code of every command that finds a problem
 
 
@@ -268,14 +270,16 @@ def plan(
 ) -> None:
     """Show what the next run does to the tables of a declaration: create, add columns, recompute, or refuse.
 
-    Does not need the broker, and writes nothing without `--accept`. Asks Spark whether it can compute the checks and
+    Also counts the rows that an earlier declaration read. Does not need the broker, and writes nothing without
+    `--accept`. Asks Spark whether it can compute the checks and
     measures. Exits with 1 if a change is refused.
     """
-    from lakehouse.operations.planned_changes import plan_changes
+    from lakehouse.operations.planned_changes import plan_changes, plan_reading
 
     settings = load_settings()
     stream_tables = select_tables(settings, table)
     changes = [change for stream_table in stream_tables for change in plan_changes(settings, stream_table)]
+    changes += [change for stream_table in stream_tables for change in plan_reading(settings, stream_table)]
     if not quick:
         with_sql = [stream_table for stream_table in stream_tables if stream_table.has_sql]
         changes = [*_refused_types(settings, with_sql), *changes]
@@ -285,10 +289,23 @@ def plan(
         print_table(["table", "change", "detail"], [(change.table, change.kind, change.detail) for change in changes])
     else:
         print_line("No changes: the tables match their declarations.")
-    if any(change.kind == "refuse" for change in changes):
+    refused_names = {change.table for change in changes if change.kind == "refuse"}
+    if refused_names:
+        for stream_table in (stream_table for stream_table in stream_tables if stream_table.name in refused_names):
+            _print_rebuild(settings, stream_table)
         raise typer.Exit(_REFUSED)
     for stream_table in stream_tables:
         _accept(settings, stream_table, accept=accept)
+
+
+def _print_rebuild(settings: "Settings", table: "StreamTable") -> None:
+    """Print that a table can be rebuilt by the declaration that its stored form refuses."""
+    from lakehouse.errors import LakehouseError
+    from lakehouse.operations.rebuild_tables import count_records
+
+    with suppress(LakehouseError):  # its topics are gone, or have lost records
+        count = count_records(settings, table, _LOOK_LIMIT)
+        print_notice(f"{table.topic_text} has all {count:,} records: lakehouse rebuild {table.name}")
 
 
 def _accept(settings: "Settings", table: "StreamTable", *, accept: bool) -> None:

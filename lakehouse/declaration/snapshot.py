@@ -8,7 +8,7 @@ from typing import Any
 from lakehouse.declaration.columns import Column, Computed
 from lakehouse.declaration.conditions import Reject
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.vocabulary import Check
+from lakehouse.declaration.vocabulary import Check, fingerprint_of
 from lakehouse.decoding.nested_types import as_spark_says
 
 Snapshot = Mapping[str, Mapping[str, str]]
@@ -16,6 +16,7 @@ Snapshot = Mapping[str, Mapping[str, str]]
 
 _TABLE = "table"
 _TABLE_OPTIONS = ("format", "partition_by", "order", "late")
+_STORAGE_OPTIONS = ("partition_by", "cluster_by", "gaps", "base")
 _IGNORED_OPTIONS = ("name", "doc", "widened_from")  # they do not affect the rows that follow
 _EFFECTS = {"apply_as_deletes": "deletes.when", "apply_as_truncates": "deletes.truncates"}
 """What the snapshot calls the conditions of deletes, and how a sentence names them."""
@@ -47,6 +48,13 @@ def facts_of(table: TableParts) -> str:
     snapshot |= {f"{CHECK}{check.name}": _set_options(check, Check) for check in table.checks}
     snapshot |= {f"reject {rule.reason}": _set_options(rule, Reject) for rule in table.rejects}
     return json.dumps(snapshot, sort_keys=True)
+
+
+def meaning_of(table: TableParts) -> str:
+    """A hash of the options that decide what the values of a record mean; not of how its row is stored."""
+    parts = {part: options for part, options in read_snapshot(facts_of(table)).items() if not part.startswith(CHECK)}
+    options = {name: value for name, value in parts[_TABLE].items() if name not in _STORAGE_OPTIONS}
+    return fingerprint_of(json.dumps({**parts, _TABLE: options}, sort_keys=True))
 
 
 def with_former(before: str, now: str) -> str:

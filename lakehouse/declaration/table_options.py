@@ -270,6 +270,11 @@ class TableOptions:
         return f"{self.name}_deletes"
 
     @property
+    def erased_name(self) -> str:
+        """Name of the table that holds the marks of erased keys."""
+        return f"{self.name}_erased"
+
+    @property
     def schemas_name(self) -> str:
         """Name of the table that stores the schemas by which records were decoded."""
         return f"{self.name}_schemas"

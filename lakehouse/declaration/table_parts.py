@@ -163,7 +163,7 @@ class TableParts(TableOptions):
     @property
     def tables(self) -> tuple[str, ...]:
         """The name of every table that the declaration may create, whether it exists or not."""
-        own_names = (self.name, self.base_name, self.rejected_name)
+        own_names = (self.name, self.base_name, self.rejected_name, self.erased_name)
         schemas = (self.schemas_name,) if self.has_schemas else ()
         files = (self.files_name,) if self.reads_files else ()
         deletes = (self.deletes_name,) if self.delete_rule else ()

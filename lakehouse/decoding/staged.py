@@ -46,7 +46,9 @@ KEEPS_RAW = "_keeps_raw"
 tables with ``rows_from``."""
 WRITTEN = "written"
 """In place of a reason: the row describes a data file with valid records of the batch, in its detail."""
-NO_ROWS = (FILTERED, EMPTY)
+ERASED = "erased"
+"""In place of a reason: the key of the record was erased after the record was read."""
+NO_ROWS = (FILTERED, EMPTY, ERASED)
 """What is in place of a reason if a record is not rejected and has no row."""
 DETAIL = "_detail"
 """What exactly is wrong with the record, STRING."""
@@ -96,6 +98,15 @@ MATCHED_ROW = "_met"
 """The row of the table with the same key, as it was compared; NULL if there is none."""
 IS_NEWER = "_newer"
 """Whether a row is newer than the stored row, BOOLEAN; with the name of a kept column appended, for that column."""
+
+READ_AGAIN = "_again"
+"""Whether the record of a stored row is read again, BOOLEAN; with the name of a kept column appended, for that column.
+Only if rows are corrected."""
+WITHDRAWN = "_withdrawn"
+"""Whether the row has no record: its key has a stored row of a record that gives it none any more, BOOLEAN. Only if
+rows are corrected."""
+CORRECTED = "_corrected"
+"""Whether the stored row changes because of what its own record is by now, BOOLEAN. Only if rows are corrected."""
 
 BEFORE = "_before"
 """Of a change: the columns outside the key before it, STRUCT; NULL if there was no row."""

@@ -11,8 +11,7 @@ from lakehouse.decoding.byte_texts import byte_reader
 from lakehouse.decoding.fields import Field, Rejection, UnrepresentableValue, as_written, json_kind, short_text
 from lakehouse.decoding.json_texts import json_text, number_text
 from lakehouse.decoding.key_values import read_key_values, read_otlp_value
-from lakehouse.decoding.numbers import exact_number, parse_number
-from lakehouse.decoding.unscaled_decimals import base64_converter, variable_decimal
+from lakehouse.decoding.numbers import base64_converter, exact_number, parse_number, variable_decimal
 from lakehouse.decoding.written_forms import DIGIT_KINDS, TextNumber, becomes_json, boolean_form, number_form
 
 

@@ -22,7 +22,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest import batches, load
 from lakehouse.ingest.batches import Request
 from lakehouse.ingest.outcomes import Outcome
-from lakehouse.ingest.replay import find_ranges, replay
+from lakehouse.ingest.replay import find_ranges, read_again, replay
 from lakehouse.ingest.topics import split_context
 from lakehouse.kafka import PATIENCE
 from lakehouse.ledger.audit import batches_accounted, changes_kept, rows_unchanged
@@ -32,6 +32,15 @@ from lakehouse.operations.planned_changes import list_planned_changes
 from lakehouse.storage.table_context import merged_ledger
 
 Asset = dg.AssetsDefinition | dg.AssetSpec
+
+
+class ReplayConfig(dg.Config):
+    """What a replay of days does with stored rows."""
+
+    reads_again: bool = Field(
+        default=False,
+        description="Correct stored rows by the declaration of now. Default: rows of records that were merged stay.",
+    )
 
 
 def replayed_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
@@ -44,14 +53,16 @@ def replayed_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
         parts = [part for part in split_context(table_context) if part.ledger().progress] or [table_context]
         ranges = {part.table.topic: find_ranges(part, days) for part in parts}
         step.context.log.info(f"Replaying {_count_offsets(ranges):,} offsets: {ranges}")
+        read = read_again if step.config.reads_again else replay
         outcomes = [
             outcome
             for part in parts
-            for outcome in refresh.refresh_and_retry(part, partial(replay, part, ranges[part.table.topic]))
+            for outcome in refresh.refresh_and_retry(part, partial(read, part, ranges[part.table.topic]))
         ]
         for derived in refresh.refresh_all(table_context):
             step.context.log.info(f"Derived table updated after the replay: {derived.facts}")
-        finding = rows_unchanged([outcome.entry for outcome in outcomes], _advice(table))
+        entries = [outcome.entry for outcome in outcomes]
+        finding = rows_unchanged(entries, _advice(table), may_correct=step.config.reads_again)
         return StepResult({table.replayed_name: _replay_metadata(days, ranges, outcomes)}, [finding])
 
     doc = (
@@ -59,7 +70,7 @@ def replayed_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
         f" records; it has it now. {_advice(table)}"
     )
     check = entry.check_spec("rows_unchanged", table.replayed_name, doc)
-    return build_step(entry, replay_days, [specs.replayed_spec(entry)], [check])
+    return build_step(entry, replay_days, [specs.replayed_spec(entry)], [check], ReplayConfig)
 
 
 def _chosen_days(step: StepInput) -> list[date]:
@@ -96,6 +107,7 @@ def _replay_metadata(
         "offsets_replayed": _count_offsets(ranges),
         "records_read": sum(entry.commit.read for entry in entries),
         "rows_changed": sum(part.inserted + part.updated + part.deleted for part in metrics),
+        **figures.without_zeros({"rows_corrected": sum(entry.commit.corrected for entry in entries)}),
         "offsets_read": figures.topic_ranges_table(ranges),
     }
 

@@ -227,7 +227,8 @@ def update_changes(upstream: Upstream, feed: StoredTable, run: str) -> Derived:
     commit, spec = derived_commit(ledger, upstream, run), insert_spec(upstream.table, layout.names)
     with changes_since(upstream, consumption) as changes:
         if changes is not None:
-            rows = _cast_rows(_feed_rows(changes, upstream, commit, F.col("source_version") - 1), layout)
+            kept_changes = _without_erasures(changes, upstream)
+            rows = _cast_rows(_feed_rows(kept_changes, upstream, commit, F.col("source_version") - 1), layout)
             # after a RESTORE that voided a commit, or without a lakehouse commit, the feed may already have the changes
             is_recorded = ledger.consumed is not None and not ledger.undone_numbers
             expected_rows = consumption.changed_rows if is_recorded else None
@@ -242,6 +243,12 @@ def update_changes(upstream: Upstream, feed: StoredTable, run: str) -> Derived:
     since = F.lit(ledger.consumed.version if ledger.consumed else -1).cast("bigint")
     rows = _cast_rows(_feed_rows(_net_difference(upstream, feed).localCheckpoint(), upstream, commit, since), layout)
     return derived_from(layout.name, upstream, feed.merge(rows, spec, commit), rebuilt=True)
+
+
+def _without_erasures(changes: DataFrame, upstream: Upstream) -> DataFrame:
+    """Leave out what erasures removed: the feed would keep the values."""
+    versions = [entry.version for entry in upstream.ledger.entries if entry.commit.kind == "erasure"]
+    return changes.where(~F.col("source_version").isin(versions)) if versions else changes
 
 
 def _text_size(table: StreamTable, change_count: int | None) -> int | None:

@@ -16,6 +16,7 @@
 - ``deletes``: stores the deletes of a batch, and finds those that count. ``horizon``: deletes the rows before a
   truncate, forgets the oldest deletes, and rejects what they may have deleted.
 - ``merge``: the newest rows into the merged table, as ``compared_rows`` says, or each row into a log table.
+  ``correction``: the stored rows of records that are read again. ``erasures``: the keys that no record brings back.
 
 ``micro_batches`` finds how far a streaming query has come, which is how far such batches go.
 

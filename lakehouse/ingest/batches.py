@@ -11,8 +11,10 @@ from pyspark.sql import DataFrame
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import ConflictError, ReadLossError
 from lakehouse.ingest.change_positions import note_origins, note_snapshot_end, require_greater_positions
+from lakehouse.ingest.correction import note_meaning
 from lakehouse.ingest.counts import Counts, count_batch, with_counts
 from lakehouse.ingest.deletes import deletes_layout
+from lakehouse.ingest.erasures import leave_out_erased
 from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.ingest.horizon import delete_truncated, is_beyond_horizon, reject_beyond_horizon
 from lakehouse.ingest.load import load_named_references, merge_base
@@ -93,7 +95,7 @@ def merge_all(
     require_kept_rejections(context)
     retry_on_conflict(lambda: prepare(context))
     outcomes: list[Outcome] = []
-    base_outcome = retry_on_conflict(lambda: _merge_base(context))
+    base_outcome = retry_on_conflict(lambda: merge_base_rows(context))
     if base_outcome:
         outcomes.append(base_outcome)
         on_batch(base_outcome)
@@ -156,7 +158,8 @@ def prepare(context: TableContext) -> None:
         context.stored_table(deletes_layout).ensure()
 
 
-def _merge_base(context: TableContext) -> Outcome | None:
+def merge_base_rows(context: TableContext) -> Outcome | None:
+    """Merge the base rows if they changed, in one commit; ``None`` if there is nothing to do."""
     start_time = time.monotonic()
     entry = merge_base(context, context.ledger())
     if entry is None:
@@ -225,6 +228,7 @@ def run_batch(
         if source.times_may_go_back:
             last_records = commit.last_records if before is None else before
             records, commit = _order(context, records, commit, last_records, plan)
+        records = leave_out_erased(context, records, plan.source)
         counts = count_data_files(count_batch(records, table, is_beyond, equal_order(table, source)), files)
         if counts.beyond_horizon:
             records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
@@ -282,16 +286,19 @@ def commit_batch(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
     if table.has_changes:
         require_greater_positions(context, batch, counts)
         batch = note_origins(context, batch, counts)
-    batch = replace(batch, commit=with_counts(batch.commit, counts, table))
+    commit = note_meaning(with_counts(batch.commit, counts, table), batch.ledger, table)
+    batch = replace(batch, commit=commit)
     if counts.changes.snapshot_ends:
         batch = note_snapshot_end(table, batch)
     if counts.truncates:
         batch = delete_truncated(context, batch)
-    has_unmarked = batch.commit.kind != "batch" or store_rejected(table, rejected_table, batch, is_committed=False)
+    # before the rows: those of rejected records are removed by a correction, and are not read at all after a batch
+    stores_first = batch.commit.kind in ("batch", "correction")
+    has_unmarked = stores_first and store_rejected(table, rejected_table, batch, is_committed=False)
     if batch.commit.kind == "batch":
         batch = replace(batch, commit=name_rejections(context, batch.ledger, batch.commit))
     entry = (append_records if table.is_log else merge_by_key)(context, batch, counts)
-    if has_unmarked:
+    if has_unmarked or not stores_first:
         _mark_resolved(context, batch)
     return require_accounted(entry, table.name)
 

@@ -12,6 +12,7 @@ from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
 from lakehouse.decoding.staged import DELETE
 from lakehouse.errors.troubles import ANOTHER_ROW
+from lakehouse.ingest.correction import Reading
 from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.newest_per_key import has_version_of_stored
 from lakehouse.ledger.log import open_table
@@ -43,7 +44,8 @@ from lakehouse.storage.stored_table import StoredTable
 class Target:
     """The table that rows are merged into, its declaration, and the stored delete of each key, if there are any.
 
-    ``bounds`` are those of the commit. ``has_new_deletes``: some rows to merge have a delete of their key.
+    ``bounds`` are those of the commit. ``has_new_deletes``: some rows to merge have a delete of their key. ``reading``
+    are the records of a batch that corrects stored rows.
     """
 
     table: TableParts
@@ -51,6 +53,12 @@ class Target:
     deletes: DataFrame | None = None
     bounds: ChangeBounds = NO_BOUNDS
     has_new_deletes: bool = False
+    reading: Reading | None = None
+
+    @property
+    def removes_rows(self) -> bool:
+        """Whether stored rows may be removed."""
+        return self.table.delete_rule is not None or self.reading is not None
 
     @property
     def not_deleted(self) -> Callable[..., str]:
@@ -109,7 +117,7 @@ def store_spec(target: Target, stored_rows: DataFrame, counts: Counts) -> MergeS
         _assignments(target, stored_rows),
         {name: _insert_value(name) for name in target.merged.layout.names},
         insert_if=is_new,
-        delete_if=_removal(target, stored_rows) if target.table.delete_rule else "",
+        delete_if=_removal(target, stored_rows) if target.removes_rows else "",
     )
 
 
@@ -144,6 +152,9 @@ def compare(target: Target, stored_rows: DataFrame, newest_rows: DataFrame, coun
     declared, also whether the stored row has the same one, and other values.
     """
     value_columns = target.value_columns(stored_rows)
+    if target.reading:
+        stored_rows = target.reading.mark(stored_rows)
+        newest_rows = target.reading.with_withdrawn(newest_rows, stored_rows)
     has_stored = f"t.`{target.table.key[0]}` IS NOT NULL"
     flags = _flags(target, has_stored)
     source = _with_stored_orders(stored_rows, newest_rows, target.table).alias("s")
@@ -159,13 +170,20 @@ def compare(target: Target, stored_rows: DataFrame, newest_rows: DataFrame, coun
         f"IF({has_stored}, struct({_qualified_names('t', value_columns)}), NULL) AS t",
         *(f"{condition} AS `{flag}`" for flag, condition in (flags | new_delete).items()),
     )
-    return pairs.selectExpr(
+    compared_rows = pairs.selectExpr(
         *(f"s.`{name}`" for name in target.table.key),
         *(f"{value} AS `{name}`" for name, value in _stored_values(target, stored_rows).items()),
         f"{comparable_row('t', target.column_types(value_columns))} AS {staged.MATCHED_ROW}",
         *(f"{condition} AS {name}" for name, condition in _outcomes(target).items()),
         *new_delete,
     )
+    if target.reading is None:
+        return compared_rows
+    # a stored row may be replaced by an equal one
+    is_equal = f"{staged.MATCHED_ROW} <=> {struct_of('c', target.column_types(value_columns))}"
+    is_stale = F.expr(f"{staged.STALE} OR (NOT {staged.REMOVES} AND {is_equal})")
+    corrected_rows = compared_rows.alias("c").withColumn(staged.STALE, is_stale)
+    return corrected_rows.withColumn(staged.CORRECTED, F.expr(f"{staged.CORRECTED} AND NOT {staged.STALE}"))
 
 
 def with_keys_of(
@@ -188,18 +206,27 @@ def _flags(target: Target, has_stored: str) -> dict[str, str]:
     """
     newer_conditions = newer_than_stored(target.table, target.bounds)
     is_not_deleted = target.not_deleted
-    row_condition = f"(NOT {has_stored} OR {newer_conditions.row})"
+    flags_of_reading = [staged.READ_AGAIN] if target.reading else []
+    row_condition = (
+        f"({' OR '.join([f'NOT {has_stored}', newer_conditions.row, *(f't.{flag}' for flag in flags_of_reading)])})"
+    )
+    if target.reading:
+        row_condition = f"NOT s.{staged.WITHDRAWN} AND {row_condition}"
     if target.table.delete_rule:
         row_condition = f"NOT s.{staged.DELETED} AND {is_not_deleted('s')} AND {row_condition}"
     flags = {staged.IS_NEWER: row_condition}
     for name, condition in newer_conditions.keep.items():
-        is_newer = f"(NOT {has_stored} OR {condition})"
+        has_order = f"s.{KEPT}.`{name}`.position IS NOT NULL"
+        read_again = [f"(t.`{flag}_{name}` AND {has_order})" for flag in flags_of_reading]
+        is_newer = f"({' OR '.join([f'NOT {has_stored}', condition, *read_again])})"
         flags[f"{staged.IS_NEWER}_{name}"] = f"{is_newer} AND {is_not_deleted('s', name)}"
-    if target.table.delete_rule:
-        flags[staged.LIVES] = f"{has_stored} AND {is_not_deleted('t')}"
-        flags |= {
-            f"{staged.LIVES}_{name}": f"{has_stored} AND {is_not_deleted('t', name)}" for name in target.table.keep
-        }
+    if target.removes_rows:
+        for name in ("", *(f"_{name}" for name in target.table.keep)):
+            place = ("t", name[1:]) if name else ("t",)
+            read_again = [f"NOT t.`{flag}{name}`" for flag in flags_of_reading]
+            flags[f"{staged.LIVES}{name}"] = " AND ".join([has_stored, is_not_deleted(*place), *read_again])
+    if target.reading:
+        flags[staged.CORRECTED] = f"({has_stored} AND ({' OR '.join(f't.`{flag}`' for flag in target.reading.flags)}))"
     return flags
 
 
@@ -208,7 +235,9 @@ def _outcomes(target: Target) -> dict[str, str]:
     keep, version = target.table.keep, target.table.version_column
     ties = {staged.EQUAL_VERSION: has_version_of_stored(target.table)} if version else {}
     kept_changes = [f"`{staged.IS_NEWER}_{name}`" for name in keep]
-    if not target.table.delete_rule:
+    no_row = {staged.NO_ROW: f"(s.{staged.DELETED} AND t IS NULL)"} if target.table.delete_rule else {}
+    corrects = {staged.CORRECTED: staged.CORRECTED, staged.WITHDRAWN: f"s.{staged.WITHDRAWN}"} if target.reading else {}
+    if not target.removes_rows:
         return {staged.STALE: f"NOT ({' OR '.join([staged.IS_NEWER, *kept_changes])})", **ties}
     changes = [staged.IS_NEWER, *(f"({staged.LIVES} AND {change})" for change in kept_changes)]
     changes += [f"({staged.LIVES} AND NOT `{staged.LIVES}_{name}` AND t.`{name}` IS NOT NULL)" for name in keep]
@@ -216,7 +245,8 @@ def _outcomes(target: Target) -> dict[str, str]:
     return {
         staged.STALE: f"NOT ({' OR '.join([*changes, removes])})",
         staged.REMOVES: removes,
-        staged.NO_ROW: f"(s.{staged.DELETED} AND t IS NULL)",
+        **no_row,
+        **corrects,
         **ties,
     }
 
@@ -224,7 +254,7 @@ def _outcomes(target: Target) -> dict[str, str]:
 def _stored_values(target: Target, stored_rows: DataFrame) -> dict[str, str]:
     """Return the values of the row to store as SQL: each is from ``s`` or from ``t``."""
     value_columns, keep = target.value_columns(stored_rows), target.table.keep
-    stored_values = {c: f"IF(`{staged.LIVES}_{c}`, t.`{c}`, NULL)" for c in keep if target.table.delete_rule}
+    stored_values = {c: f"IF(`{staged.LIVES}_{c}`, t.`{c}`, NULL)" for c in keep if target.removes_rows}
     flags = {name: f"{staged.IS_NEWER}_{name}" for name in keep}
     values = {
         c: f"IF(`{flags.get(c, staged.IS_NEWER)}`, s.`{c}`, {stored_values.get(c, f't.`{c}`')})"
@@ -233,7 +263,7 @@ def _stored_values(target: Target, stored_rows: DataFrame) -> dict[str, str]:
     }
     if KEPT in value_columns:
         kept_fields = fields_of(stored_rows.schema[KEPT].dataType)
-        orders = (f"'{field.name}', {_kept_order_value(target.table, field)}" for field in kept_fields)
+        orders = (f"'{field.name}', {_kept_order_value(target, field)}" for field in kept_fields)
         values[KEPT] = f"named_struct({', '.join(orders)})"
     return values
 
@@ -273,13 +303,13 @@ def _qualified_names(side: str, names: Sequence[str]) -> str:
     return ", ".join(f"{side}.`{name}`" for name in names)
 
 
-def _kept_order_value(table: TableParts, kept_field: StructField) -> str:
+def _kept_order_value(target: Target, kept_field: StructField) -> str:
     """Return the order to store for a kept column; for a formerly kept one, NULL once a newer row brings its value."""
-    stored_order = f"t.{KEPT}.`{kept_field.name}`"
+    table, stored_order = target.table, f"t.{KEPT}.`{kept_field.name}`"
     if kept_field.name not in table.keep:
         return f"IF({staged.IS_NEWER}, NULL, {stored_order})"
     row_values = stored_order_fields(table, kept_field.name)
-    lives = f"`{staged.LIVES}_{kept_field.name}`" if table.delete_rule else "true"
+    lives = f"`{staged.LIVES}_{kept_field.name}`" if target.removes_rows else "true"
     fields = ", ".join(
         f"'{field.name}', IF({lives}, {row_values.get(field.name, f'{stored_order}.{field.name}')}, NULL)"
         for field in fields_of(kept_field.dataType)

@@ -25,7 +25,7 @@ MAX_UNMAPPED_FIELDS = 100
 """Maximum number of unmapped fields that are listed for one batch."""
 _COMMITTED = (
     *("read", "empty", "rows_read", "filtered", "rejected", "duplicate"),
-    *("late", "rounded", "equal_versions"),
+    *("late", "rounded", "equal_versions", "erased"),
 )
 """The counts that the commit of a batch repeats."""
 _MOST_PARTITIONS = 500  # literals in one statement; with more, the range of the key prunes well enough
@@ -70,9 +70,9 @@ class Counts:
     record of the batch has their key and version, and other values. ``filtered`` records do not meet ``where``. If the
     elements of an array are rows, ``read`` counts records, ``empty`` those without an element, and all other counts are
     about rows: ``rows_read`` is the number of elements, and of records that are judged as a whole; else it is ``None``.
-    ``deleted_keys`` is the number of keys with a delete, ``truncates`` that of truncates, and ``beyond_horizon`` that
-    of rows which a purged delete may have deleted. ``unmapped_fields`` has the number of records with each unmapped
-    field.
+    ``erased`` records have an erased key. ``deleted_keys`` is the number of keys with a delete, ``truncates`` that of
+    truncates, and ``beyond_horizon`` that of rows which a purged delete may have deleted. ``unmapped_fields`` has the
+    number of records with each unmapped field.
     """
 
     read: int
@@ -84,6 +84,7 @@ class Counts:
     rows_read: int | None = None
     rounded: int = 0
     equal_versions: int = 0
+    erased: int = 0
     deleted_keys: int = 0
     truncates: int = 0
     beyond_horizon: int = 0
@@ -103,12 +104,12 @@ class Counts:
     def rows(self) -> int:
         """The number of rows to merge: one for each key; in a log table, one for each record."""
         judged = self.read if self.rows_read is None else self.rows_read
-        return judged - self.filtered - self.rejected - self.duplicate
+        return judged - self.filtered - self.erased - self.rejected - self.duplicate
 
     @property
     def are_all_rejected(self) -> bool:
         """Whether nothing passes, and nothing turns out to be no row of the table."""
-        return not self.rows + self.duplicate + self.filtered + self.empty
+        return not self.rows + self.duplicate + self.filtered + self.erased + self.empty
 
     def prune_by_key(self, side: str) -> str:
         """Return the part of ``prune`` about the key, for a table with another alias or other partitions."""
@@ -134,7 +135,8 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
         raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
     filtered, empty = int(row["filtered"]) if table.where else 0, int(row["empty"]) if table.has_elements else 0
     judged = int(row["read"]) - empty
-    rejected = int(row["rejected"]) - filtered - empty  # filtered and empty records also have a reason
+    erased = int(row["erased"])
+    rejected = int(row["rejected"]) - filtered - empty - erased  # records without a row also have a reason
     keys, late = int(row["keys"]), int(row["late"])
     partitions = tuple(sorted(row["partitions"])) if _partition_follows_key(table) else None
     key_conditions = _key_conditions(row, table) if keys else [PRUNE_ALL]
@@ -143,9 +145,10 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
     return Counts(
         int(row["records"]) if table.has_elements else judged,
         rejected,
-        judged - filtered - rejected - keys,
+        judged - filtered - erased - rejected - keys,
         late,
         filtered=filtered,
+        erased=erased,
         empty=empty,
         rows_read=judged if table.has_elements else None,
         deleted_keys=int(row["deleted_keys"]) if table.delete_rule else 0,
@@ -173,6 +176,7 @@ def _sums(table: StreamTable, flags: Mapping[str, str]) -> dict[str, str]:
     sums = {"read": "count(*)", "rejected": f"count({staged.REASON})", "late": f"count_if({staged.LATE})"}
     sums |= {name: f"count_if({condition})" for name, condition in flags.items()}
     sums |= {"text": f"sum({_TEXT_SIZE})", "others": f"count({staged.UNMAPPED_FIELDS})"}
+    sums["erased"] = f"count_if({staged.REASON} = '{staged.ERASED}')"
     if table.where:
         sums["filtered"] = f"count_if({staged.REASON} = '{staged.FILTERED}')"
     if table.has_elements:

@@ -23,7 +23,6 @@ from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.json.format import JsonParser
 from lakehouse.decoding.json_parsing import find_native
-from lakehouse.decoding.known_values import KnownValues, unknown_finder
 from lakehouse.decoding.record_keys import key_parser
 from lakehouse.decoding.record_parts import (
     FAULT_HEADER,
@@ -37,6 +36,7 @@ from lakehouse.decoding.record_parts import (
     UNMAPPED,
     VALUE,
 )
+from lakehouse.decoding.rows import KnownValues, unknown_finder
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import DecodedRecords, decode_slices, first_rejected, with_rows
 from lakehouse.ingest.rejecting_rules import is_rejected_sql, reject_by_rules, unknown_flags

@@ -163,21 +163,22 @@ def _counted_version(ledger: Ledger, deletes_ledger: Ledger) -> int:
     return named_deletes.version
 
 
-def store_deletes(
-    table: TableParts, deletes: Deletes, rows: DataFrame, expected: ExpectedRows, commit: Commit
-) -> Consumed:
-    """Store the delete (``_delete``) of each of these rows, which is the newest of its key; return the new version.
+def as_stored_deletes(table: TableParts, rows: DataFrame) -> DataFrame:
+    """Return the delete (``_delete``) of each of these rows, which is the newest of its key, as it is stored."""
+    record = ", ".join(f"{staged.DELETE}.{field.name}" for field in order_columns(table))
+    version = [f"{staged.DELETE}.version AS `{table.version_column}`"] if table.version_column else []
+    rows = rows.selectExpr(*(f"`{name}`" for name in table.key), *version, f"struct({record}) AS {RECORD}")
+    return rows.withColumn(staged.REMOVES, F.lit(False))
+
+
+def store_deletes(deletes: Deletes, rows: DataFrame, expected: ExpectedRows, commit: Commit) -> Consumed:
+    """Store deletes, one for each key, or remove those with a true ``_removes``; return the new version.
 
     Raises ``ConflictError`` if another writer was first: its deletes do not count.
     """
     stored_table = deletes.stored_table
-    record = ", ".join(f"{staged.DELETE}.{field.name}" for field in order_columns(table))
-    version = [f"{staged.DELETE}.version AS `{table.version_column}`"] if table.version_column else []
-    new_deletes = rows.selectExpr(*(f"`{name}`" for name in table.key), *version, f"struct({record}) AS {RECORD}")
     deletes_commit = deletes.ledger.next_commit("deletes", commit.run).with_fields(source=commit.source)
-    entry = stored_table.upsert(
-        new_deletes.withColumn(staged.REMOVES, F.lit(False)), table.key, staged.REMOVES, deletes_commit, expected
-    )
+    entry = stored_table.upsert(rows, stored_table.layout.key, staged.REMOVES, deletes_commit, expected)
     ledger = stored_table.ledger()
     if entry.version != deletes_commit.table_version + 1 or ledger.next_change(entry.version) <= ledger.version:
         raise conflict_error(stored_table.layout.name)

@@ -30,8 +30,9 @@ from lakehouse.decoding import staged
 from lakehouse.decoding.files.data_files import DataFileTarget, write_valid
 from lakehouse.errors.causes import causes_of
 from lakehouse.ingest.compared_rows import Target, compare, store_spec
-from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS, Counts
-from lakehouse.ingest.deletes import Deletes, settle_deletes, store_deletes
+from lakehouse.ingest.correction import Reading, correct_log
+from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS, Counts, Touched
+from lakehouse.ingest.deletes import Deletes, as_stored_deletes, settle_deletes, store_deletes
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.rejected_records import DecodedBatch, covered_sql, has_rejected, position_fields, rejected_layout
 from lakehouse.ledger.commits import Commit, Entry
@@ -67,6 +68,8 @@ def merge_by_key(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
         bounds=NO_BOUNDS if counts.changes.moved_keys else bounds_of(batch.commit),
     )
     deletes = settle_deletes(context, batch.ledger) if table.delete_rule else None
+    if batch.commit.kind == "correction":
+        return _correct_rows(context, newest_rows, counts, batch, deletes)
     return merge_newest(context, newest_rows, counts, batch.commit, deletes)
 
 
@@ -90,6 +93,22 @@ def merge_newest(
     text = None if target.text_columns & {*keep} else counts.text_from(commit.source, 1 + len(keep))
     expected = ExpectedRows(counts.rows, text, counts.touched.partitions)
     return target.merged.write_compared(NewestRows(target, newest_rows, counts, deletes), commit, expected)
+
+
+def _correct_rows(
+    context: TableContext, newest_rows: DataFrame, counts: Counts, batch: DecodedBatch, deletes: Deletes | None
+) -> Entry:
+    """Merge rows like ``merge_newest``; the stored rows and deletes of the records that were read follow them."""
+    table, commit, reading = context.table, batch.commit, Reading(context.table, batch.records, batch.plan.source)
+    # stored rows of any key may have the records
+    counts = replace(counts, touched=Touched(prune="true", text=counts.touched.text))
+    target = Target(table, context.merged, bounds=bounds_of(commit), reading=reading)
+    if deletes is not None:
+        commit = commit.with_fields(deletes_table=deletes.counted_version)
+        rows = deletes.rows and deletes.rows.join(reading.former_deletes(deletes.rows), list(table.key), "left_anti")
+        target = replace(target, deletes=rows, has_new_deletes=counts.deleted_keys > 0)
+    rows_to_store = NewestRows(target, newest_rows, counts, deletes)
+    return target.merged.write_compared(rows_to_store, commit, ExpectedRows(None))
 
 
 @dataclass(frozen=True)
@@ -116,15 +135,35 @@ class NewestRows:
         return ComparedRows(compared_rows.hint(self.counts.join), spec, _count_flags(compared_rows))
 
     def before_commit(self, compared_rows: DataFrame, commit: Commit) -> Commit:
-        """Store the new deletes; return the commit that names them."""
-        if self.deletes is None or not self.counts.deleted_keys:
+        """Store the new deletes, and remove the ones that are none any more; return the commit that names them.
+
+        Base rows that are older than a withdrawn row have to be merged again.
+        """
+        if commit.withdrawn and self.target.table.base:
+            commit = commit.with_fields(consumed=None)
+        if self.deletes is None or not (self.counts.deleted_keys or self.target.reading):
             return commit
-        new_deletes = compared_rows.where(f"{staged.DELETE} IS NOT NULL")
-        if new_deletes.isEmpty():
+        changed_deletes = self._changed_deletes(compared_rows, self.deletes)
+        if changed_deletes is None or changed_deletes.isEmpty():
             return commit
         expected = ExpectedRows(self.counts.deleted_keys, self.counts.text_from(commit.source))
-        stored_deletes = store_deletes(self.target.table, self.deletes, new_deletes, expected, commit)
+        expected = ExpectedRows(None) if self.target.reading else expected
+        stored_deletes = store_deletes(self.deletes, changed_deletes, expected, commit)
         return commit.with_fields(deletes_table=stored_deletes)
+
+    def _changed_deletes(self, compared_rows: DataFrame, deletes: Deletes) -> DataFrame | None:
+        """Return the deletes to store, each with whether it is removed; ``None`` if there can be none."""
+        table, reading = self.target.table, self.target.reading
+        new_deletes = None
+        if self.counts.deleted_keys:
+            new_deletes = as_stored_deletes(table, compared_rows.where(f"{staged.DELETE} IS NOT NULL"))
+        if reading is None or deletes.rows is None:
+            return new_deletes
+        former_deletes = reading.former_deletes(deletes.rows).withColumn(staged.REMOVES, F.lit(True))
+        if new_deletes is None:
+            return former_deletes
+        former_deletes = former_deletes.join(new_deletes, list(table.key), "left_anti")
+        return new_deletes.unionByName(former_deletes, allowMissingColumns=True)
 
 
 def _count_flags(compared_rows: DataFrame) -> dict[str, int]:
@@ -142,11 +181,13 @@ def append_records(context: TableContext, batch: DecodedBatch, counts: Counts) -
     same errors as ``commit_merge``.
     """
     table, merged_table, commit = context.table, context.merged, batch.commit
-    if not counts.rows:
+    if not counts.rows and commit.kind != "correction":
         return merged_table.commit_nothing(commit)
     if batch.files:
         return merged_table.add_files(batch.files, commit)
     rows = _to_rows(table, batch, merged_table.layout.names)
+    if commit.kind == "correction":
+        return _correct_log(table, merged_table, rows, batch)
     if commit.kind != "batch" or not is_new(batch.ledger, batch.plan):
         return _insert_missing(table, merged_table, rows, batch, counts)
     return merged_table.append(rows, commit, ExpectedRows(counts.rows, counts.text_from(commit.source)))
@@ -188,6 +229,24 @@ def _insert_missing(
         insert_if=is_new,
     )
     return merged_table.merge(marked_rows.hint(counts.join), spec, batch.commit)
+
+
+def _correct_log(table: StreamTable, merged_table: StoredTable, rows: DataFrame, batch: DecodedBatch) -> Entry:
+    """Replace the stored rows of the records that were read where values differ, insert missing rows, remove others."""
+    layout, reading = merged_table.layout, Reading(table, batch.records, batch.plan.source)
+    stored_rows = merged_table.rows().where(covered_sql(RECORD, batch.plan))
+    types = {column.name: column.type for column in layout.columns}
+    compared_rows = correct_log(reading, rows, stored_rows, types).localCheckpoint()
+    is_new = f"NOT s.{staged.STALE}"
+    spec = MergeSpec(
+        f"{same_record(table, f's.{RECORD}', f't.{RECORD}')} AND {covered_sql(f't.{RECORD}', batch.plan)} AND {is_new}",
+        from_source([name for name in layout.names if name != RECORD]),
+        from_source(layout.names),
+        insert_if=is_new,
+        delete_if=f"s.{staged.WITHDRAWN}",
+    )
+    commit = batch.commit.with_fields(**{COUNTED_FLAGS[n]: v for n, v in _count_flags(compared_rows).items()})
+    return merged_table.merge(compared_rows, spec, commit)
 
 
 @dataclass(frozen=True)

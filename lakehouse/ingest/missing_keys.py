@@ -17,7 +17,7 @@ from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
 from lakehouse.errors import ConflictError, DeclarationError, LakehouseError
 from lakehouse.ingest.decode import decode_records
-from lakehouse.ingest.deletes import settle_deletes, store_deletes
+from lakehouse.ingest.deletes import as_stored_deletes, settle_deletes, store_deletes
 from lakehouse.ingest.gaps import plan_table, shows_deletes
 from lakehouse.ingest.rejected_records import has_position_in_ranges
 from lakehouse.ingest.schema_resolution import kept_schemas
@@ -160,7 +160,9 @@ def delete_missing(context: TableContext, missing_keys: MissingKeys) -> Entry:
     commit = ledger.next_commit("missing", context.run)
     if table.delete_rule:
         deletes = settle_deletes(context, ledger)
-        counted_version = store_deletes(table, deletes, rows, ExpectedRows(missing_keys.count), commit)
+        counted_version = store_deletes(
+            deletes, as_stored_deletes(table, rows), ExpectedRows(missing_keys.count), commit
+        )
         commit = commit.with_fields(deletes_table=counted_version)
     is_same_record = " AND ".join(f"t.{RECORD}.{name} = s.{staged.DELETE}.{name}" for name in _RECORD_FIELDS)
     spec = MergeSpec(f"{equal_keys(table.key)} AND {is_same_record}", delete_if="true")

@@ -15,6 +15,7 @@ from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import commit_batch, prepare
 from lakehouse.ingest.counts import count_batch
+from lakehouse.ingest.erasures import leave_out_erased
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
 from lakehouse.ingest.order_times import with_order_times
 from lakehouse.ingest.outcomes import Outcome
@@ -36,7 +37,7 @@ from lakehouse.storage.table_context import TableContext, retry_on_conflict, who
 Place = tuple[int, int]
 """Partition and position."""
 _PLACE = "struct(position.partition, position.position)"
-_RECORD = (
+RECORD_COLUMNS = (
     f"time AS {staged.TIME}",
     f"position.partition AS {staged.PARTITION}",
     f"position.position AS {staged.POSITION}",
@@ -135,9 +136,11 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     context = _in_topic_of(part.source, context, ledger)
     rows = part.rows(context, ledger)
     is_beyond = is_beyond_horizon(context.table, ledger, part.source, "redrive") if context.table.delete_rule else ""
-    records = stage_records(context, rows.selectExpr(*_RECORD), "redrive", is_beyond)
-    later_times = rows.where("order_time IS NOT NULL").selectExpr(*_RECORD[1:3], f"order_time AS {staged.ORDER_TIME}")
-    records = with_order_times(records, later_times)
+    records = stage_records(context, rows.selectExpr(*RECORD_COLUMNS), "redrive", is_beyond)
+    later_times = rows.where("order_time IS NOT NULL").selectExpr(
+        *RECORD_COLUMNS[1:3], f"order_time AS {staged.ORDER_TIME}"
+    )
+    records = leave_out_erased(context, with_order_times(records, later_times), part.source)
     unresolved = None
     if context.table.has_elements:
         stored_rows = _of_reason(context.stored_table(rejected_layout).rows(), part.reason)

@@ -10,7 +10,7 @@ from lakehouse.declaration import Reference, Reject, StreamTable
 from lakehouse.declaration.sql import named_columns, quoted
 from lakehouse.decoding import staged
 from lakehouse.decoding.arrow_types import arrow_type
-from lakehouse.decoding.known_values import KnownValues
+from lakehouse.decoding.rows import KnownValues
 from lakehouse.errors import BaseFileError, LakehouseError
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.ledger.log import open_table

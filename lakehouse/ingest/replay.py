@@ -16,7 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError
-from lakehouse.ingest.batches import Request, prepare, run_batch
+from lakehouse.ingest.batches import Request, merge_base_rows, prepare, run_batch
+from lakehouse.ingest.correction import settle_outdated
 from lakehouse.ingest.gaps import data_loss_error
 from lakehouse.ingest.order_times import FormerTimes
 from lakehouse.ingest.outcomes import Outcome
@@ -25,6 +26,7 @@ from lakehouse.ingest.staging import read_around_timeless
 from lakehouse.ingest.topics import first_positions, split_context
 from lakehouse.kafka import PATIENCE, TimelessRecordError, first_records, offsets_at, read_failures, read_records
 from lakehouse.ledger.commit_values import LastRecords
+from lakehouse.ledger.commits import Kind
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import (
     Plan,
@@ -44,7 +46,9 @@ from lakehouse.storage.table_context import TableContext, retry_on_conflict, who
 _DAY = timedelta(days=1)
 
 
-def replay(context: TableContext, ranges: list[Range] | None = None, request: Request = Request()) -> list[Outcome]:
+def replay(
+    context: TableContext, ranges: list[Range] | None = None, request: Request = Request(), kind: Kind = "replay"
+) -> list[Outcome]:
     """Merge ranges again that were merged before; ``None`` means all that the source still holds.
 
     What a table left out before its declared start was never merged, so it cannot be replayed. If the table reads
@@ -56,20 +60,37 @@ def replay(context: TableContext, ranges: list[Range] | None = None, request: Re
     retry_on_conflict(lambda: prepare(context))
     if ranges is None:
         parts = [part for part in split_context(context) if part.ledger().progress] or [context]
-        outcomes = [outcome for part in parts for outcome in _replay_topic(part, None, request)]
+        outcomes = [outcome for part in parts for outcome in _replay_topic(part, None, request, kind)]
         if not (context.table.topics and context.table.topic):  # all topics, not one of several
             retry_on_conflict(lambda: settle_rejections(context))
         return outcomes
-    return _replay_topic(context, ranges, request)
+    return _replay_topic(context, ranges, request, kind)
 
 
-def _replay_topic(context: TableContext, ranges: list[Range] | None, request: Request) -> list[Outcome]:
+def read_again(context: TableContext, ranges: list[Range] | None = None, request: Request = Request()) -> list[Outcome]:
+    """Read merged records again by the declaration of now, and correct what is stored of them; ranges as in ``replay``.
+
+    A stored row of a record that is read is replaced where values differ, and removed if the record gives its key no
+    row any more. Rows of other records stay, unless a record that passes now is newer. A second run corrects nothing.
+    After a crash, a run completes it.
+    """
+    outcomes = replay(context, ranges, request, "correction")
+    read_plans = [outcome.plan for outcome in outcomes if outcome.plan]
+    if not context.table.is_log and len(outcomes) > 1:
+        # a record of another commit may be the newest one of a key whose row was removed, or is older now
+        outcomes += replay(context, ranges, request)
+    base_outcome = retry_on_conflict(lambda: merge_base_rows(context))
+    retry_on_conflict(lambda: settle_outdated(context, read_plans))
+    return outcomes + ([base_outcome] if base_outcome else [])
+
+
+def _replay_topic(context: TableContext, ranges: list[Range] | None, request: Request, kind: Kind) -> list[Outcome]:
     limit = request.limit(context.table)
     state, merged_ranges = find_merged_ranges(context)
     former_times = FormerTimes.of(context, state) if _orders_by_time(context) else None
     replay_plans = _replay_plans(context, state, merged_ranges, ranges)
     plans = (part for plan in replay_plans for part in split_into_batches(state, plan, limit))
-    return [outcome for plan in plans for outcome in _replay_plan(context, plan, former_times)]
+    return [outcome for plan in plans for outcome in _replay_plan(context, plan, former_times, kind)]
 
 
 def _orders_by_time(context: TableContext) -> bool:
@@ -159,19 +180,19 @@ def find_merged_ranges(context: TableContext) -> tuple[SourceState, dict[int, Ra
     return state, {p: Range(p, first, max(progress.positions.get(p, first), first)) for p, first in firsts.items()}
 
 
-def _replay_plan(context: TableContext, plan: Plan, former_times: FormerTimes | None) -> Iterator[Outcome]:
+def _replay_plan(context: TableContext, plan: Plan, former_times: FormerTimes | None, kind: Kind) -> Iterator[Outcome]:
     """Replay a plan in one commit, or in several if a commit merges only its beginning."""
     while plan.span:
         before = former_times.before(context, plan) if former_times else None
-        outcome = retry_on_conflict(partial(_replay_batch, context, plan, before))
+        outcome = retry_on_conflict(partial(_replay_batch, context, plan, before, kind))
         yield outcome
         plan = replace(plan, ranges=ranges_after(plan.ranges, outcome.plan.ranges if outcome.plan else plan.ranges))
 
 
-def _replay_batch(context: TableContext, plan: Plan, before: LastRecords | None) -> Outcome:
+def _replay_batch(context: TableContext, plan: Plan, before: LastRecords | None, kind: Kind) -> Outcome:
     start_time = time.monotonic()
     ledger = context.ledger()
-    batch = run_batch(context, plan, ledger.next_commit("replay", context.run), ledger, before)
+    batch = run_batch(context, plan, ledger.next_commit(kind, context.run), ledger, before)
     return Outcome(batch.entry, batch.plan, 0, 0, time.monotonic() - start_time, unmapped_fields=batch.unmapped_fields)
 
 

@@ -16,10 +16,10 @@ from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.positions import Range, SourceId, source_words
 
 _MAX_RANGES = 12  # in a description
-_CARRYING_KINDS = ("maintenance", "purge", "rewrite", "acceptance", "wait")
+_CARRYING_KINDS = ("maintenance", "purge", "rewrite", "acceptance", "wait", "erasure")
 """Kinds that record the progress without advancing it."""
 _PROGRESS_KINDS = ("batch", "gap", "start", "recovery", *_CARRYING_KINDS)
-_KINDS_WITHOUT_RECORDS = ("load", "rejected", "derived", "deletes", "truncate", "missing")
+_KINDS_WITHOUT_RECORDS = ("load", "rejected", "derived", "deletes", "truncate", "missing", "erasure")
 """Kinds that merge no records."""
 _MAX_UNACCOUNTED = 100  # versions that a commit lists, the oldest ones
 
@@ -42,6 +42,7 @@ _RECORDS = (
     Figure("empty", "records_without_rows", lambda entry: entry.commit.empty, True),
     Figure("rows_read", "rows_read", lambda entry: entry.commit.rows_read or 0, True),
     Figure("filtered", "records_filtered", lambda entry: entry.commit.filtered, True),
+    Figure("erased", "records_erased", lambda entry: entry.commit.erased, True),
     Figure("rejected", "records_rejected", lambda entry: entry.commit.rejected),
     Figure("duplicate", "records_duplicate", lambda entry: entry.commit.duplicate),
     Figure("late", "records_late", lambda entry: entry.commit.late),
@@ -55,6 +56,8 @@ _OUTCOMES = (
     Figure("deleted", "rows_deleted", lambda entry: entry.metrics.deleted, True),
     Figure("deletes_without_row", "deletes_without_row", lambda entry: entry.commit.deletes_without_row, True),
     Figure("stale", "rows_stale", lambda entry: entry.stale),
+    Figure("corrected", "rows_corrected", lambda entry: entry.commit.corrected, True),
+    Figure("withdrawn", "rows_withdrawn", lambda entry: entry.commit.withdrawn, True),
 )
 FIGURES = (
     Figure("read", "records_read", lambda entry: entry.commit.read),
@@ -126,13 +129,20 @@ def describe_entry(entry: Entry) -> str:
     return f"{subject}: {describe_counts(entry)}"
 
 
+def _accounted(entry: Entry) -> int:
+    """Return how many records, or rows of records, a commit accounts for; a withdrawn row has no record."""
+    commit = entry.commit
+    rows = entry.metrics.source_rows - commit.withdrawn
+    return commit.filtered + commit.erased + commit.rejected + commit.duplicate + rows
+
+
 def require_accounted(entry: Entry, name: str) -> Entry:
     """Return the entry, or raise ``AccountingError`` if it does not account for every record it read.
 
     ``name`` is that of the table.
     """
     commit, metrics = entry.commit, entry.metrics
-    accounted = commit.filtered + commit.rejected + commit.duplicate + metrics.source_rows
+    accounted = _accounted(entry)
     if commit.judged == accounted and commit.has_every_record and entry.stale >= 0:
         return entry
     unit = "records" if commit.rows_read is None else "rows"
@@ -196,9 +206,7 @@ def unaccounted_versions(entries: Sequence[Entry]) -> tuple[int, ...]:
 
 def _unread_records(entries: Iterable[Entry]) -> Iterator[Difference]:
     for entry in entries:
-        commit, rows = entry.commit, entry.metrics.source_rows
-        accounted = commit.filtered + commit.rejected + commit.duplicate + rows
-        if commit.judged != accounted or not commit.has_every_record:
+        if entry.commit.judged != _accounted(entry) or not entry.commit.has_every_record:
             text = f"Version {entry.version}: {describe_counts(entry)}; replay its ranges to merge the missing records."
             yield Difference("records_accounted", entry.version, text)
 

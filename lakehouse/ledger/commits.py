@@ -18,6 +18,8 @@ Kind = Literal[
     "batch",
     "base",
     "replay",
+    "correction",
+    "erasure",
     "redrive",
     "gap",
     "start",
@@ -34,15 +36,15 @@ Kind = Literal[
     "missing",
     "wait",
 ]
-OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
+OF_RECORDS: Final = ("batch", "replay", "correction", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 16  # the only one that is read: no release wrote another
+VERSION: Final = 17  # the only one that is read: no release wrote another
 
 
 class Upkeep(Frozen):
     """The metadata of a lakehouse commit that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[16] = VERSION
+    metadata: Literal[17] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
@@ -54,15 +56,17 @@ class Origin(Frozen):
     - ``rows_version``: the newest version up to then that may have changed a row; ``None`` if unknown.
     - ``declaration``: the hash of the declaration whose columns the table last received; commits without a declaration
       carry on the previous one.
+    - ``meaning``: the hash of what decides the values of a record, by which the newest records were decoded.
     """
 
-    metadata: Literal[16] = VERSION
+    metadata: Literal[17] = VERSION
     kind: Kind
     number: int
     attempt: str
     table_version: int
     rows_version: int | None = None
     declaration: str = ""
+    meaning: str = ""
     run: str = ""
 
 
@@ -82,6 +86,8 @@ class SourceProgress(Frozen):
     - ``undone_sources``: the other sources whose whole progress a RESTORE undid, with their names.
     - ``awaited``: by source and partition, the end up to which a streaming query has come and an open transaction does
       not let a batch read, until a commit has merged it.
+    - ``outdated``: by source, the positions whose records were decoded by another meaning than that of the commit, and
+      were not read again since.
     """
 
     stream: str | None = None
@@ -95,6 +101,7 @@ class SourceProgress(Frozen):
     other_sources: dict[str, OtherSource] = Field(default_factory=dict)
     undone_sources: dict[str, str] = Field(default_factory=dict)
     awaited: ReachedEnds = Field(default_factory=dict)
+    outdated: dict[str, tuple[Range, ...]] = Field(default_factory=dict)
     gap: tuple[Range, ...] = ()
 
 
@@ -109,7 +116,11 @@ class Outcomes(Frozen):
     - ``rounded``: the records among those read of which a DECIMAL lost digits.
     - ``equal_versions``: the records among those read whose key and version an earlier record of the batch has, or the
       stored row, with other values. The source decided which of them is the row.
+    - ``erased``: the records among those read whose key was erased after they were read first.
     - ``deletes_without_row``: the deletes among the merged rows whose key had no row.
+    - ``corrected``: the stored rows that changed because their own record was read again, and means something else now.
+    - ``withdrawn``: the merged rows without a record: keys whose stored row came from a record that was read again, and
+      gives it none any more.
     """
 
     read: int = 0
@@ -122,7 +133,10 @@ class Outcomes(Frozen):
     times_back: int = 0
     rounded: int = 0
     equal_versions: int = 0
+    erased: int = 0
     deletes_without_row: int = 0
+    corrected: int = 0
+    withdrawn: int = 0
     totals_before: Totals = Totals()
 
     @property

@@ -36,7 +36,7 @@ _KINDS = ("maintenance", "purge", "rewrite", "acceptance", "wait")  # lakehouse 
 _CARRIED = (
     *("stream", "source", "progress", "left_out", "last_records", "versions_before", "other_sources"),
     *("consumed", "folder", "deletes_table", "rejected_table", "consumed_tables"),
-    *("snapshot_position", "snapshot_end", "origins", "truncate", "purged", "declaration"),
+    *("snapshot_position", "snapshot_end", "origins", "truncate", "purged", "declaration", "meaning", "outdated"),
 )
 """The fields of a commit that the next one repeats, unless it has others."""
 _PLANNED = ("number", "table_version", "rows_version", "totals_before", "truncate")

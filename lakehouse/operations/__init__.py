@@ -1,7 +1,8 @@
 """Operations that maintain tables and report their state.
 
 ``planned_changes`` reports what a declaration changes in its tables. ``rewrite_tables`` rewrites tables with other
-types or partitions, or returns one to an earlier version. ``remove_tables`` removes them. ``maintain`` compacts and
+types or partitions, or returns one to an earlier version. ``remove_tables`` removes them, ``rebuild_tables``
+starts them again, and ``erase_rows`` erases rows for good. ``maintain`` compacts and
 vacuums, once ``readers`` of a table need no old files. ``repair`` records the decisions of a person.
 ``materialize`` finds the columns of views and stores their rows. ``status`` reports the progress of a table and how its
 declaration changed, also as objects of JSON, ``rejections`` the open rejected records. ``verify`` checks the data, and

@@ -1,24 +1,34 @@
 """What the next run changes in the tables of a declaration before it writes a row, and their layouts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Literal
 
+import pyarrow.compute as pc
+
 from lakehouse.declaration import Files, Generated, StreamTable, TableRows, TopicPattern
+from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.snapshot import differences
 from lakehouse.derived.feed import changes_layout
 from lakehouse.derived.refresh import is_as_declared, rollup_layout
 from lakehouse.errors import DeclarationError, LakehouseError, LedgerError, StoreUnreachableError, TableError
+from lakehouse.ingest.correction import outdated_ranges, subtract_ranges
 from lakehouse.ingest.deletes import deletes_layout
+from lakehouse.ingest.erasures import erased_layout
 from lakehouse.ingest.gaps import former_topic, read_both, require_comparable
 from lakehouse.ingest.load import base_layout, reference_layout
 from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.ingest.schema_resolution import schemas_layout
-from lakehouse.ingest.topics import topics_with_progress
+from lakehouse.ingest.topics import split_by_topic, topics_with_progress
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_table
+from lakehouse.ledger.positions import Range
+from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
 from lakehouse.sources.files.folder import files_layout
+from lakehouse.sources.table_sources import source_of
 from lakehouse.storage.layout import COLUMNS_PROPERTY, DECLARATION_PROPERTY, Layout
 from lakehouse.storage.row_order import merged_layout
 from lakehouse.storage.schema_diff import SchemaDiff, read_schema_diff
@@ -37,7 +47,9 @@ Kind = Literal[
     "set property",
     "recompute",
     "refuse",
+    "read again",
 ]
+_LOOK_LIMIT = 1.5  # seconds for the broker
 
 
 def batch_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
@@ -65,6 +77,7 @@ def loaded_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
         yield base_layout(table, settings)
     for reference in table.references:
         yield reference_layout(table, reference, settings)
+    yield erased_layout(table, settings)
 
 
 def layouts_of(settings: Settings, table: StreamTable) -> Iterator[Layout]:
@@ -125,6 +138,58 @@ def list_planned_changes(settings: Settings, table: StreamTable) -> list[Change]
         return []
     loaded_names = {layout.name for layout in loaded_layouts(settings, table)}  # only a load changes these tables
     return [c for c in changes if c.kind not in ("create", "refuse") and c.table not in loaded_names]
+
+
+def plan_reading(settings: Settings, table: StreamTable) -> list[Change]:
+    """Stored rows whose records were read by another declaration: how many, and the command that reads them again.
+
+    Asks the source which of their records it still has. Empty if there are no such rows. Raises what opening the table
+    raises.
+    """
+    try:
+        ledger = merged_ledger(settings, table)
+    except LakehouseError:  # plan_changes reports it
+        return []
+    outdated = outdated_ranges(ledger, table)
+    rows = _count_rows_of(ledger.uri, outdated)
+    if not rows:
+        return []
+    try:
+        rows_left = _count_rows_of(ledger.uri, _still_in_source(settings, table, outdated))
+        fact = f"{table.topic_text} still has the records of {rows_left:,} of them"
+    except LakehouseError as error:
+        fact = f"whether {table.topic_text} still has their records is unknown: {error.what}"
+    detail = f"{rows:,} rows were read by an earlier declaration; {fact}: lakehouse replay {table.name} --again"
+    return [Change(table.name, "read again", detail)]
+
+
+def _still_in_source(
+    settings: Settings, table: StreamTable, outdated: Mapping[str, Sequence[Range]]
+) -> dict[str, tuple[Range, ...]]:
+    """Return the parts of ranges that the source still has."""
+    left: dict[str, tuple[Range, ...]] = {}
+    for part in split_by_topic(settings, table, _LOOK_LIMIT):
+        state = source_of(settings, part).preview_state(merged_ledger(settings, part), _LOOK_LIMIT)
+        expired = [Range(partition, 0, first) for partition, first in state.earliest.items()]
+        left[state.source.text] = tuple(subtract_ranges(outdated.get(state.source.text, ()), expired))
+    return left
+
+
+def _count_rows_of(uri: str, ranges: Mapping[str, Sequence[Range]]) -> int:
+    """Count the rows whose record has a position in ranges, by source; reads only the positions of rows."""
+    table = open_table(uri)
+    conditions = [
+        (pc.field((RECORD, "source")).cast("string") == source)
+        & (pc.field((RECORD, "partition")) == part.partition)
+        & (pc.field((RECORD, "position")) >= part.start)
+        & (pc.field((RECORD, "position")) < part.end)
+        for source, parts in ranges.items()
+        for part in parts
+    ]
+    if table is None or not conditions:
+        return 0
+    with log_failures(uri):
+        return int(table.to_pyarrow_dataset().count_rows(filter=reduce(or_, conditions)))
 
 
 def plan_types(spark: "SparkSession", table: StreamTable) -> list[Change]:

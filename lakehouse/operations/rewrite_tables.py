@@ -1,12 +1,16 @@
 """Rewrite the tables of a declaration with new types or partitions, or restore one to an earlier version."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from lakehouse.declaration import Day, Month, Year
+from pyspark.sql import DataFrame
+
+from lakehouse.declaration import Column, Day, Json, Month, StreamTable, Year
+from lakehouse.decoding import staged
 from lakehouse.errors import TableError
+from lakehouse.ingest.decode import decode_records
 from lakehouse.ledger.commit_infos import committed_at, progress_by_stream
 from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_as_of, ledger_of, read_ledger
@@ -36,7 +40,8 @@ class RewrittenTable:
 def rewrite_tables(context: TableContext) -> list[RewrittenTable]:
     """Rewrite all rows of each table whose types or partitions differ from its declaration.
 
-    The values stay the same: if a value would change, the function raises an error before it writes anything. Progress
+    The values stay the same: if a value would change, the function raises an error before it writes anything. A text is
+    read by ``written`` and ``null_values`` of its column, if it has them. Progress
     and accounting continue; the change feed reports no changes. The merged table is first. A second run completes what
     a failed run left, and otherwise does nothing. The next merge recomputes the rollups.
 
@@ -47,7 +52,8 @@ def rewrite_tables(context: TableContext) -> list[RewrittenTable]:
     context.ledger()  # refuses a table whose history does not record its progress
     times = [column for column in table.columns if column.type in Month.types]
     periods = [unit(column.name) for column in times for unit in (Day, Month, Year) if column.type in unit.types]
-    scope = RewriteScope(table.partition_by, periods)
+    rules = [column for column in table.record_columns if column.written or column.null_values]
+    scope = RewriteScope(table.partition_by, periods, {column.name: partial(_read_texts, column) for column in rules})
     layouts = [layout for layout in layouts_of(settings, table) if layout.name != table.rejected_name]
     diffs = [(layout, diff) for layout in layouts if (diff := read_schema_diff(layout, scope)) and diff.needs_rewrite]
     if any(layout.name == table.name for layout, _ in diffs):
@@ -56,6 +62,26 @@ def rewrite_tables(context: TableContext) -> list[RewrittenTable]:
         with spark_failures(layout.uri):
             require_exact(context.spark, layout, diff, scope)
     return [_rewrite(context, layout, diff, scope) for layout, diff in diffs]
+
+
+def _read_texts(column: Column, texts: DataFrame) -> DataFrame:
+    """Read texts (``text``) as records of JSON that have this column alone: a reader of ``RewriteScope``."""
+    read_column = replace(column, source=None, formerly=None, default=None, required=False, invalid=None)
+    read_column = replace(read_column, keep=False, null_erases=False)
+    table = StreamTable("texts", "texts", "Texts that are rewritten.", [read_column], key=(), format=Json())
+    record = {
+        staged.TIME: "timestamp_micros(0)",
+        staged.PARTITION: "0",
+        staged.POSITION: "0L",
+        staged.SEQUENCE: "CAST(NULL AS BIGINT)",
+        staged.KEY: "CAST(NULL AS BINARY)",
+        staged.VALUE: f"to_binary(to_json(struct(text AS `{column.name}`)), 'utf-8')",
+        staged.HEADERS: "CAST(array() AS ARRAY<STRUCT<key: STRING, value: BINARY>>)",
+    }
+    records = texts.selectExpr(*(f"{sql} AS {name}" for name, sql in record.items()))
+    text = f"get_json_object(CAST({staged.VALUE} AS STRING), '$.{column.name}') AS text"
+    detail = f"concat({staged.REASON}, ': ', {staged.DETAIL}) AS detail"
+    return decode_records(records, table, keep_raw="true").selectExpr(text, f"`{column.name}` AS value", detail)
 
 
 def _rewrite(context: TableContext, layout: Layout, diff: SchemaDiff, scope: RewriteScope) -> RewrittenTable:

@@ -32,7 +32,8 @@ from lakehouse.storage.spark_writer import (
 from lakehouse.storage.statement import run_statement
 
 Partition = Day | Month | Year | Value
-_EXAMPLE_LENGTH = 40  # characters shown of a value that does not fit
+Reader = Callable[[DataFrame], DataFrame]
+_EXAMPLE_LENGTH, _SHOWN_TEXTS = 40, 5  # characters shown of a value that does not fit, and values shown
 
 
 def rewrite_table(
@@ -75,6 +76,8 @@ def _find_dropped_columns(layout: Layout, diff: SchemaDiff, scope: RewriteScope,
 
     Raises ``TableError`` if a value would change.
     """
+    for name, reader in _find_readers(layout, diff, scope, rows).items():
+        _require_readable(layout, name, reader(_distinct_texts(rows, name)))
     old_periods = [
         period
         for period in scope.periods
@@ -82,10 +85,41 @@ def _find_dropped_columns(layout: Layout, diff: SchemaDiff, scope: RewriteScope,
     ]
     old_periods = [period for period in old_periods if period.column not in diff.recast_columns]
     new_partition = [scope.partition] if scope.partition and diff.stored_partitions is not None else []
-    differences = _count_differences(rows, _exact_conditions(rows, layout, diff, [*old_periods, *new_partition]))
+    differences = _count_differences(rows, _exact_conditions(rows, layout, diff, scope, [*old_periods, *new_partition]))
     changes = {name: differences[name] for name in differences if name in layout.names}
     _require_unchanged(layout, changes, dict(rows.dtypes))
     return {period.name for period in old_periods if period.name in differences and not differences[period.name][0]}
+
+
+def _find_readers(layout: Layout, diff: SchemaDiff, scope: RewriteScope, rows: DataFrame) -> dict[str, Reader]:
+    """Return the columns whose stored texts are read by the rules of a declared column."""
+    stored_types, readers = dict(rows.dtypes), scope.readers
+    names = {name: _declared_name(layout, name) for name in diff.recast_columns if stored_types[name] == "string"}
+    return {name: readers[declared_name] for name, declared_name in names.items() if declared_name in readers}
+
+
+def _distinct_texts(rows: DataFrame, name: str) -> DataFrame:
+    return rows.select(F.col(f"`{name}`").alias("text")).where("text IS NOT NULL").distinct()
+
+
+def _require_readable(layout: Layout, name: str, texts: DataFrame) -> None:
+    """Raise if a text has no value by the rules of its column."""
+    bad_texts = texts.where("detail IS NOT NULL").orderBy("text").limit(_SHOWN_TEXTS + 1).collect()
+    if bad_texts:
+        shown_texts = [f"{row['text'][:_EXAMPLE_LENGTH]!r} ({row['detail']})" for row in bad_texts[:_SHOWN_TEXTS]]
+        more = ", and more" if len(bad_texts) > _SHOWN_TEXTS else ""
+        raise TableError(
+            f"Texts of column {name} of {layout.name} cannot be read as declared: {', '.join(shown_texts)}{more}",
+            where=layout.uri,
+            action=f"Correct written= or null_values= of {_declared_name(layout, name)}. Nothing was written.",
+        )
+
+
+def _declared_name(layout: Layout, name: str) -> str:
+    """Return the declared column that a column of any table of the declaration belongs to."""
+    if layout.name == layout.declaration_name:
+        return name
+    return name.removesuffix("_before").removesuffix("_after")
 
 
 def _convert_rows(layout: Layout, diff: SchemaDiff, scope: RewriteScope, rows: DataFrame) -> DataFrame:
@@ -93,6 +127,14 @@ def _convert_rows(layout: Layout, diff: SchemaDiff, scope: RewriteScope, rows: D
     dropped_columns = _find_dropped_columns(layout, diff, scope, rows)
     types = {column.name: column.type for column in layout.columns}
     field_metadata = {field.name: field.metadata for field in rows.schema}
+    names = [name for name in rows.columns if name not in dropped_columns]
+    for name, reader in _find_readers(layout, diff, scope, rows).items():
+        values = reader(_distinct_texts(rows, name)).selectExpr("text AS _text", "value AS _value")
+        rows = (
+            rows.join(values, F.expr(f"`{name}` = _text"), "left")
+            .withColumn(name, F.col("_value"))
+            .drop("_text", "_value")
+        )
 
     def convert_column(name: str) -> Column:
         cast = (
@@ -100,7 +142,6 @@ def _convert_rows(layout: Layout, diff: SchemaDiff, scope: RewriteScope, rows: D
         )
         return F.expr(f"{cast} + 0.0D" if name in diff.recast_columns and types[name] == "DOUBLE" else cast)
 
-    names = [name for name in rows.columns if name not in dropped_columns]
     converted_rows = rows.select(*(convert_column(name).alias(name, metadata=field_metadata[name]) for name in names))
     return _add_partition(converted_rows, layout, partition) if partition else converted_rows
 
@@ -115,11 +156,13 @@ def _add_partition(rows: DataFrame, layout: Layout, partition: Partition) -> Dat
 
 
 def _exact_conditions(
-    rows: DataFrame, layout: Layout, diff: SchemaDiff, periods: Sequence[Partition]
+    rows: DataFrame, layout: Layout, diff: SchemaDiff, scope: RewriteScope, periods: Sequence[Partition]
 ) -> dict[str, str]:
     """Return the SQL conditions under which a rewrite keeps values, by column: recast columns and periods of a time."""
     stored_types, types = dict(rows.dtypes), {column.name: column.type for column in layout.columns}
-    conditions = {name: _exact_cast(name, stored_types[name], types[name]) for name in diff.recast_columns}
+    read_names = _find_readers(layout, diff, scope, rows)
+    cast_names = [name for name in diff.recast_columns if name not in read_names]
+    conditions = {name: _exact_cast(name, stored_types[name], types[name]) for name in cast_names}
     for period in periods:
         if {period.name, period.column} <= {*stored_types} and period.name not in diff.recast_columns:
             conditions[period.name] = f"`{period.name}` IS NULL OR `{period.name}` <=> {period.expression}"
@@ -143,9 +186,7 @@ def _require_unchanged(
     types = {column.name: column.type for column in layout.columns}
     for name, (count, value) in differences.items():
         if count:
-            declared_name = (
-                name.removesuffix("_before").removesuffix("_after") if layout.name != layout.declaration_name else name
-            )
+            declared_name = _declared_name(layout, name)
             raise TableError(
                 f"{count:,} values of column {name} of {layout.name} cannot be stored as {types[name]} without a"
                 f" change, for example {value[:_EXAMPLE_LENGTH]!r}",

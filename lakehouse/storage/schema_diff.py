@@ -1,8 +1,9 @@
 """The difference between a stored table and its layout, or the reason why they do not fit. Reads only the log."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
@@ -30,6 +31,9 @@ from lakehouse.storage.layout import (
     paths,
 )
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 ColumnPath = tuple[str, ...]
 _ADD_ANOTHER = ", or a column or a table with another name, which a merge fills from the topic"
 ColumnTypes = dict[ColumnPath, str]
@@ -43,7 +47,7 @@ def require_key(layout: Layout, properties: Mapping[str, str]) -> None:
         raise TableError(
             f"The key of {layout.name} is {stored_key} in the table and {declared_key} in its declaration",
             where=layout.uri,
-            action="Declare the key of the table, or a table with another name, which a merge fills from the topic.",
+            action=f"Declare the key of the table, or build it again: lakehouse rebuild {layout.declaration_name}",
         )
 
 
@@ -55,7 +59,7 @@ def require_rows(layout: Layout, properties: Mapping[str, str]) -> None:
             f"The rows of {layout.name} are the elements of {_show_array(stored_path)} in the table and of"
             f" {_show_array(declared_path)} in its declaration",
             where=layout.uri,
-            action="Declare rows_from= as before, or a table with another name, which a merge fills from the topic.",
+            action=f"Declare rows_from= as before, or build it again: lakehouse rebuild {layout.declaration_name}",
         )
 
 
@@ -108,10 +112,13 @@ class RewriteScope:
     """What a rewrite may change in addition to a run: column types and partitions.
 
     ``partition`` is the partition of the layout. ``periods`` are the generated columns that may partition the rows now.
+    ``readers`` read texts by the rules of a declared column: from distinct ones (``text``), they return the ``value``
+    of each, and why it has none (``detail``, NULL if it has one).
     """
 
     partition: Day | Month | Year | Value | None = None
     periods: Collection[Day | Month | Year] = ()
+    readers: Mapping[str, "Callable[[DataFrame], DataFrame]"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -190,11 +197,11 @@ def _read_types(table: DeltaTable) -> ColumnTypes:
 def _collect_types(schema: StructType, parent_path: ColumnPath = ()) -> ColumnTypes:
     """Return the types of a schema by column path."""
     types = {parent_path: schema.simpleString()}
-    for field in schema:
-        path = (*parent_path, field.name)
-        types[path] = field.dataType.simpleString()
-        if isinstance(field.dataType, StructType):
-            types |= _collect_types(field.dataType, path)
+    for column in schema:
+        path = (*parent_path, column.name)
+        types[path] = column.dataType.simpleString()
+        if isinstance(column.dataType, StructType):
+            types |= _collect_types(column.dataType, path)
     return types
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.decoding.staged import DELETE, EQUAL_VERSION, NO_ROW, STALE
+from lakehouse.decoding.staged import CORRECTED, DELETE, EQUAL_VERSION, NO_ROW, STALE, WITHDRAWN
 from lakehouse.errors import ConflictError, LockedError
 from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
@@ -48,7 +48,12 @@ class ExpectedRows:
     partitions: Collection[str] | None = None
 
 
-COUNTED_FLAGS = {NO_ROW: "deletes_without_row", EQUAL_VERSION: "equal_versions"}
+COUNTED_FLAGS = {
+    NO_ROW: "deletes_without_row",
+    EQUAL_VERSION: "equal_versions",
+    CORRECTED: "corrected",
+    WITHDRAWN: "withdrawn",
+}
 """Flags of compared rows, and the fields of the commit that count them."""
 
 

@@ -11,7 +11,7 @@ COMMANDS = sorted(
     (
         "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain"
         " rewrite serve status audit compare rejected query materialize export"
-        " repair restore remove"
+        " repair restore rebuild erase remove"
     ).split()
 )
 REPAIRS = ("gap", "difference", "missing-keys", "progress")

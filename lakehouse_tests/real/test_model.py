@@ -6,6 +6,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.histories.corrections import (
+    CorrectedDeleteHistories,
+    CorrectedHistories,
+    CorrectedLogHistories,
+    ReadsAgain,
+    run_corrections,
+)
 from lakehouse_tests.helpers.histories.drawn_histories import run_histories
 from lakehouse_tests.helpers.histories.histories import BegunHistories, Parts
 from lakehouse_tests.helpers.histories.log_histories import LogHistories
@@ -40,6 +47,17 @@ def test_a_random_history_gives_the_tables_of_the_model(
 
     run_histories(Short, 2, STEPS, are_always_the_same=True)
     assert len(steps) >= 2 * STEPS
+
+
+@pytest.mark.invariant("3.7")
+@pytest.mark.parametrize("machine", [CorrectedHistories, CorrectedDeleteHistories, CorrectedLogHistories])
+def test_records_that_are_read_again_give_the_rows_of_a_merge_from_the_beginning(
+    spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory, machine: type[ReadsAgain]
+) -> None:
+    class Tested(machine):  # type: ignore[valid-type, misc]
+        parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: None)
+
+    assert run_corrections(Tested, rounds=5).corrected
 
 
 @pytest.mark.invariant("5.3")

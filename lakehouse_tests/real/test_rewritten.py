@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Column, Measure, Time, Value, Version
+from lakehouse.declaration import Column, Measure, TextNumber, Time, Value, Version
+from lakehouse.derived import refresh
 from lakehouse.errors import TableError
 from lakehouse.operations.planned_changes import plan_changes
 from lakehouse.operations.rewrite_tables import rewrite_tables
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.tables.rewrites import assert_exact, require_refusal, with_columns
+from lakehouse_tests.helpers.tables.rows import rows_of
 from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, WIDE, narrow_sales, sale
 
 
@@ -121,3 +124,26 @@ def test_the_command_named_by_the_refusal_changes_types_and_partitions(stream: S
     groups = stream.sql("SELECT pieces, CAST(most AS STRING), rows FROM {rollup} ORDER BY 1")
     assert groups == [(1, "1.0", 1), (7, "7.0", 1), (8, "8.0", 1)]
     assert_exact(stream, "id")
+
+
+def test_a_rewrite_reads_texts_by_the_rules_of_their_column(spark, broker) -> None:
+    price = Column("price", "STRING", doc="Price.")
+    stream = Stream.create(spark, broker, columns=[ID, price], key=["id"], partition_by=None, base=None, rollups=[])
+    stream.send_and_merge(b'{"id": 1, "price": "1,250.5"}', b'{"id": 2, "price": "n/a"}', b'{"id": 3, "price": "7"}')
+    refresh.refresh_changes(stream.context)
+    number = replace(price, type="DECIMAL(9,2)", written=TextNumber(thousands=","))
+    stream.table = with_columns(stream.table, number)
+    with pytest.raises(TableError, match=r"cannot be read as declared: 'n/a' \(wrong_type.*Nothing was written"):
+        rewrite_tables(stream.context)
+    stream.table = with_columns(stream.table, replace(number, null_values=["n/a"]))
+    rewritten = rewrite_tables(stream.context)
+    assert [table.detail for table in rewritten] == [
+        "price DECIMAL(9,2)",
+        "price_before DECIMAL(9,2), price_after DECIMAL(9,2)",
+    ]
+    values = [(1, Decimal("1250.50")), (2, None), (3, Decimal("7.00"))]
+    assert sorted((row["id"], row["price"]) for row in rows_of(stream.settings, stream.table.name)) == values
+    changes = rows_of(stream.settings, stream.table.changes_name)
+    assert sorted((row["id"], row["price_after"]) for row in changes) == values
+    stream.send_and_merge(b'{"id": 2, "price": "2,000"}')
+    stream.assert_accounted()

@@ -143,6 +143,8 @@ class Histories(RuleBasedStateMachine):
             deleted=metrics.deleted,
             deletes_without_row=commit.deletes_without_row,
             stale=outcome.entry.stale,
+            corrected=commit.corrected,
+            withdrawn=commit.withdrawn,
         )
         assert actual_counts == expected_counts, f"{commit.kind} {commit.number}"
         self.model.committed(outcome.entry.version)

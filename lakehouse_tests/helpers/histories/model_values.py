@@ -109,6 +109,8 @@ class ModelCounts:
     deleted: int = 0
     deletes_without_row: int = 0
     stale: int = 0
+    corrected: int = 0
+    withdrawn: int = 0
 
 
 @dataclass

@@ -110,7 +110,7 @@ def test_an_invalid_range_is_refused_with_the_expected_form(wrong_range: str) ->
 
 def test_a_range_without_a_table_is_for_the_only_declared_table(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def yield_table(_: Settings, table: StreamTable | None = None) -> Iterator[StreamTable | None]:
+    def yield_table(_: Settings, table: StreamTable | None = None, **__: bool) -> Iterator[StreamTable | None]:
         yield table
 
     def stop(table: StreamTable, ranges: list[Range]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from lakehouse.declaration import Column, Late, Reject, StreamTable, Time
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.known_values import KnownValues, unknown_finder
+from lakehouse.decoding.rows import KnownValues, unknown_finder
 from lakehouse.decoding.times import Lateness, judge_late
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 

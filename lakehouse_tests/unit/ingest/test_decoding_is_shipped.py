@@ -34,8 +34,8 @@ from lakehouse.declaration.sources import Choice, Counter, Hash
 from lakehouse.decoding import records
 from lakehouse.decoding.formats import FORMAT_KINDS, Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
-from lakehouse.decoding.known_values import KnownValues
 from lakehouse.decoding.record_parts import PARSED_ENCODINGS, KeyEncoding
+from lakehouse.decoding.rows import KnownValues
 from lakehouse.examples.tables.heart_rates import heart_rates
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.decode import _decoder

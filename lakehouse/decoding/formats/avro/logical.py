@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from lakehouse.decoding.fields import UnrepresentableValue
-from lakehouse.decoding.unscaled_decimals import MAX_DECIMAL_BYTES, decimal_converter
+from lakehouse.decoding.numbers import MAX_DECIMAL_BYTES, decimal_converter
 
 _FIRST_DAY, _EPOCH_START = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_DIGITS = 8 * MAX_DECIMAL_BYTES

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from lakehouse.decoding.fields import UnrepresentableValue
 from lakehouse.decoding.formats.avro.logical import TIME_CONVERTERS, to_date
-from lakehouse.decoding.unscaled_decimals import base64_converter, variable_decimal
+from lakehouse.decoding.numbers import base64_converter, variable_decimal
 
 PLACEHOLDER = "__debezium_unavailable_value"
 """What a connector sends in place of a value that did not change, unless ``unavailable.value.placeholder`` is set."""

@@ -10,8 +10,7 @@ from typing import Any
 
 from lakehouse.decoding.fields import UnrepresentableValue
 from lakehouse.decoding.formats.avro.logical import TIME_CONVERTERS
-from lakehouse.decoding.numbers import scaled_decimal
-from lakehouse.decoding.unscaled_decimals import decimal_converter
+from lakehouse.decoding.numbers import decimal_converter, scaled_decimal
 
 _NANOSECONDS = 10**9
 _MAX_DURATION = 315_576_000_000  # seconds: ten thousand years, the limit that Protobuf states

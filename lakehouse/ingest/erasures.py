@@ -1,0 +1,138 @@
+"""Erasures: which keys are erased, as keyed hashes, so that no record that was read before brings their rows back.
+
+A mark holds no value: it is the hash of a key, with a salt of the table. Of a log table, it is that of a record's
+position. It concerns records before the progress at the erasure; a later record of the key is a new row.
+"""
+
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.declaration import StreamTable
+from lakehouse.declaration.names import RECORD
+from lakehouse.declaration.sql import quoted
+from lakehouse.declaration.table_parts import TableParts
+from lakehouse.decoding import staged
+from lakehouse.ledger.commit_infos import progress_by_source
+from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.log import open_table
+from lakehouse.ledger.positions import SourceId
+from lakehouse.ledger.versions import count_rows
+from lakehouse.settings import Settings
+from lakehouse.storage.layout import Layout, TableColumn
+from lakehouse.storage.merge_spec import MergeSpec, from_source
+from lakehouse.storage.row_order import INDEX
+from lakehouse.storage.table_context import TableContext
+
+_ENDS = "MAP<STRING, MAP<STRING, BIGINT>>"
+_COLUMNS = (
+    TableColumn("hash", "STRING", "SHA-256 of the salt and the key; in a log table, of the position of the record."),
+    TableColumn("salt", "STRING", "Random text, the same for all marks of the table."),
+    TableColumn("ends", "STRING", "By source and partition, the first position that the erasure does not concern."),
+    TableColumn("version", "BIGINT", "Version of the merged table before the erasure."),
+    TableColumn("erased_at", "TIMESTAMP", "When the mark was stored, UTC."),
+)
+
+
+def erased_layout(table: StreamTable, settings: Settings) -> Layout:
+    """Return the layout of the marks: one row for each key and erasure; in a log table, for each record."""
+    doc = f"Erased keys of {table.name}, as keyed hashes: records that were read before do not bring them back."
+    return Layout(
+        table.erased_name,
+        settings.table_uri(table.erased_name),
+        doc,
+        _COLUMNS,
+        statistics=["version"],
+        retention=table.upkeep.retention,
+        anchors=["hash", "ends", "version"],
+        sync=settings.sync,
+    )
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The marks of a table, and their salt."""
+
+    table: TableParts
+    rows: DataFrame
+    salt: str
+
+    def hash_of(self, *names: str) -> str:
+        """Return the SQL of the hash of a key, or of a log table's record, given by its columns or fields."""
+        values = ", ".join(f"hex(CAST(CAST({name} AS STRING) AS BINARY))" for name in names)
+        return f"sha2(concat_ws(',', {quoted(self.salt)}, {values}), 256)"
+
+    @property
+    def stored_hash(self) -> str:
+        """The SQL of the hash of a stored row: of its key, or in a log table of its record."""
+        if self.table.key:
+            return self.hash_of(*(f"`{name}`" for name in self.table.key))
+        return self.place_hash(RECORD, [f"{RECORD}.{INDEX.name}"] if self.table.has_elements else [])
+
+    def place_hash(self, position: str, index: Sequence[str] = ()) -> str:
+        """Return the SQL of the hash of a record, a struct with its position."""
+        return self.hash_of(*(f"{position}.{name}" for name in ("source", "partition", "position")), *index)
+
+    def concerned(self, rows: DataFrame, hash_: str, source: str, partition: str, position: str) -> DataFrame:
+        """Return rows with ``_erased``: whether a mark concerns the record, by its place in SQL, or a base row."""
+        ends = self.rows.selectExpr("hash AS _hash", f"from_json(ends, '{_ENDS}') AS _ends")
+        ends = ends.groupBy("_hash").agg(F.collect_list("_ends").alias("_all_ends"))
+        is_before = f"exists(_all_ends, ends -> {position} < ends[{source}][CAST({partition} AS STRING)])"
+        is_concerned = f"_hash IS NOT NULL AND ({position} IS NULL OR {is_before})"
+        hashed_rows = rows.withColumn("_own_hash", F.expr(hash_))
+        joined_rows = hashed_rows.join(F.broadcast(ends), F.expr("_own_hash = _hash"), "left")
+        return joined_rows.withColumn("_erased", F.expr(is_concerned)).drop("_own_hash", "_hash", "_all_ends")
+
+
+def read_marks(context: TableContext) -> Marks | None:
+    """Return the marks of a table; ``None`` if nothing of it was ever erased."""
+    layout = erased_layout(context.table, context.settings)
+    if open_table(layout.uri) is None or not count_rows(layout.uri):
+        return None
+    rows = context.stored_table(erased_layout).rows()
+    first = rows.select("salt").first()
+    return Marks(context.table, rows, first[0]) if first else None
+
+
+def add_marks(context: TableContext, hashes: Callable[[Marks], DataFrame], ledger: Ledger) -> Marks:
+    """Store a mark for each hash (``hash``) that a function of the marks returns; at one progress, each once."""
+    stored_table = context.stored_table(erased_layout)
+    stored_table.ensure()
+    marks = read_marks(context) or Marks(context.table, stored_table.rows(), secrets.token_hex(16))
+    positions = progress_by_source(ledger.last_commit)
+    ends = {source.text: dict(ends) for source, ends in positions.items() if ends}
+    columns = {
+        "hash": "hash",
+        "salt": quoted(marks.salt),
+        "ends": quoted(json.dumps(ends, sort_keys=True)),
+        "version": f"{ledger.version}L",
+        "erased_at": "current_timestamp()",
+    }
+    new_marks = hashes(marks).distinct().selectExpr(*(f"{sql} AS {name}" for name, sql in columns.items()))
+    spec = MergeSpec("t.hash = s.hash AND t.ends = s.ends", insert=from_source(list(columns)))
+    stored_table.merge(new_marks.localCheckpoint(), spec, stored_table.next_commit("erasure", context.run))
+    return replace(marks, rows=stored_table.rows())
+
+
+def leave_out_erased(context: TableContext, records: DataFrame, source: SourceId) -> DataFrame:
+    """Return staged records; those that are erased, or whose key is, have the outcome ``erased``, and become no row."""
+    marks = read_marks(context)
+    if marks is None:
+        return records
+    place = {"source": quoted(source.text), "partition": staged.PARTITION, "position": staged.POSITION}
+    record = f"struct({', '.join(f'{sql} AS {name}' for name, sql in place.items())})"
+    hashes = {"_erased_record": marks.hash_of(*place.values())}
+    if marks.table.key:
+        key_hash = marks.hash_of(*(f"`{name}`" for name in marks.table.key))
+        hashes["_erased_key"] = f"IF({staged.REASON} IS NULL, {key_hash}, NULL)"
+    elif marks.table.has_elements:
+        hashes["_erased_row"] = marks.place_hash(record, [staged.INDEX])
+    for flag, hash_ in hashes.items():
+        records = marks.concerned(records, hash_, *place.values()).withColumnRenamed("_erased", flag)
+    reason = F.expr(f"IF({' OR '.join(hashes)}, '{staged.ERASED}', {staged.REASON})")
+    no_bytes = {name: F.expr(f"IF({' OR '.join(hashes)}, NULL, {name})") for name in staged.RAW}
+    return records.withColumns({staged.REASON: reason, **no_bytes}).drop(*hashes).localCheckpoint()

@@ -1,0 +1,216 @@
+"""Erases rows for good: those of the merged table, its deletes, base rows, change feed and rejected records.
+
+Their keys are marked, so that no record that was read before brings them back.
+
+Each step removes what the marks say, so that a run after a crash, or after a RESTORE, completes the erasure.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.declaration import Deletes, StreamTable
+from lakehouse.declaration.names import RECORD
+from lakehouse.declaration.sql.parsed import named_columns
+from lakehouse.decoding import staged
+from lakehouse.derived.feed import changes_layout
+from lakehouse.derived.refresh import refresh_all
+from lakehouse.errors import LakehouseError
+from lakehouse.ingest.deletes import deletes_layout
+from lakehouse.ingest.erasures import Marks, add_marks, read_marks
+from lakehouse.ingest.load import base_layout
+from lakehouse.ingest.redrive import RECORD_COLUMNS
+from lakehouse.ingest.rejected_records import rejected_layout
+from lakehouse.ingest.staging import stage_records
+from lakehouse.ledger.log import open_table
+from lakehouse.storage.merge_spec import MergeSpec, equal_keys
+from lakehouse.storage.row_order import same_record
+from lakehouse.storage.stored_table import StoredTable
+from lakehouse.storage.table_context import TableContext, retry_on_conflict
+
+_PLACES = ("position.source AS _source", "position.partition AS _p", "position.position AS _o", "time AS _t")
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """What was erased: the removed rows by table, and how many rejected records could not be searched."""
+
+    removed: Mapping[str, int]
+    unreadable: int
+
+
+def erase(context: TableContext, where: str | None) -> Erasure:
+    """Erase the rows that meet a condition on columns, in SQL, and every former row of their keys.
+
+    ``None`` erases again what was erased before, as after a RESTORE. Raises ``LakehouseError`` if Spark cannot compute
+    the condition. A second run finds nothing.
+    """
+    if not context.ledger().exists:
+        raise LakehouseError(f"{context.table.name} does not exist yet", action="Nothing was changed.")
+    refresh_all(context)
+    rejected = _Rejected.of(context, {*context.table.key, *(named_columns(where) if where else ())})
+    marks = read_marks(context)
+    if where is not None:
+        keys = _find_keys(context, where, rejected)
+        if not keys.isEmpty():
+            marks = _mark(context, lambda marks: keys.selectExpr(f"{marks.stored_hash} AS hash"))
+        if rejected.rows is not None:
+            marks = _mark_rejected(context, _where(rejected.rows, where), rejected.rows, marks)
+    removed = {}
+    for name, remove in _steps(context, marks) if marks else ():
+        removed[name] = retry_on_conflict(remove)
+    if where is not None and not context.table.is_log:
+        changes = retry_on_conflict(lambda: _remove_changes(context, where))
+        removed[context.table.changes_name] = removed.get(context.table.changes_name, 0) + changes
+    refresh_all(context)
+    return Erasure(removed, rejected.unreadable)
+
+
+@dataclass(frozen=True)
+class _Rejected:
+    """The rejected records of which some columns can be read, and how many others there are."""
+
+    rows: DataFrame | None
+    unreadable: int
+
+    @classmethod
+    def of(cls, context: TableContext, names: Collection[str]) -> "_Rejected":
+        """Read these columns of them, whatever else is wrong with the records."""
+        table, rejected_table = context.table, context.stored_table(rejected_layout)
+        if open_table(rejected_table.layout.uri) is None:
+            return cls(None, 0)
+        stored_rows = rejected_table.rows().where("time IS NOT NULL AND (value IS NOT NULL OR key IS NOT NULL)")
+        columns = [column for column in table.record_columns if column.name in names]
+        if len(columns) < len(names):
+            return cls(None, stored_rows.count())
+        columns = [replace(column, between=None, keep=False, null_erases=False) for column in columns]
+        part = replace(
+            _without_rules(table), columns=columns, key=(), version=None, deletes=Deletes(), rejects=(), late=None
+        )
+        records = stage_records(replace(context, table=part), stored_rows.selectExpr(*RECORD_COLUMNS), "redrive")
+        places = stored_rows.selectExpr(*_PLACES).distinct()
+        is_same = f"{staged.PARTITION} = _p AND {staged.POSITION} = _o AND {staged.TIME} <=> _t"
+        records = records.join(places, F.expr(is_same)).localCheckpoint()
+        is_read = f"{staged.REASON} IS NULL"
+        return cls(records.where(is_read), records.where(f"NOT {is_read}").count())
+
+
+def _without_rules(table: StreamTable) -> StreamTable:
+    return replace(table, partition_by=None, base=None, references=(), where=None, rollups=(), checks=())
+
+
+def _find_keys(context: TableContext, where: str, rejected: _Rejected) -> DataFrame:
+    """Return the keys, or in a log table the records, of rows that meet a condition, or did before they were deleted.
+
+    A key whose row is that of somebody else by now stays.
+    """
+    table = context.table
+    wanted = [f"`{name}`" for name in table.key] or [RECORD]
+    rows = context.merged.rows()
+    found_keys = [_where(rows, where).select(*wanted)]
+    if table.base and open_table(base_layout(table, context.settings).uri):
+        found_keys.append(_where(context.stored_table(base_layout).rows(), where).select(*wanted))
+    if not table.is_log:
+        former = [_where(changes, where).select(*wanted) for changes in _sides(context)]
+        former += [_where(rejected.rows, where).select(*wanted)] if rejected.rows is not None else []
+        found_keys += [keys.join(rows, list(table.key), "left_anti") for keys in former]
+    return reduce(DataFrame.union, found_keys).distinct().localCheckpoint()
+
+
+def _sides(context: TableContext) -> Iterator[DataFrame]:
+    """Yield the changes with the values before them, then those after them."""
+    table, feed = context.table, context.stored_table(changes_layout).rows()
+    for side in ("before", "after"):
+        values = [f"`{name}_{side}` AS `{name}`" for name in table.values]
+        yield feed.selectExpr(*(f"`{name}`" for name in table.key), "source_table_id", "source_version", *values)
+
+
+def _remove_changes(context: TableContext, where: str) -> int:
+    """Remove the changes from and to values that meet a condition, also of keys whose row is another one by now."""
+    place = [*context.table.key, "source_table_id", "source_version"]
+    changes = reduce(DataFrame.union, [_where(side, where).select(*place) for side in _sides(context)]).distinct()
+    on = equal_keys(place)
+    return _remove(context.stored_table(changes_layout), context.run, lambda _: changes, on)
+
+
+def _where(rows: DataFrame, where: str) -> DataFrame:
+    try:
+        return rows.where(where)
+    except AnalysisException as error:
+        action = "Write a condition on columns of the table, in SQL, such as user_id = 1005."
+        raise LakehouseError(f"{where!r} cannot be computed: {error.getErrorClass()}", action=action) from error
+
+
+def _mark(context: TableContext, hashes: Callable[[Marks], DataFrame]) -> Marks:
+    return retry_on_conflict(lambda: add_marks(context, hashes, context.ledger()))
+
+
+def _mark_rejected(context: TableContext, wanted: DataFrame, records: DataFrame, marks: Marks | None) -> Marks | None:
+    """Mark the rejected records that meet the condition, or whose key is marked, by their positions."""
+    if marks is not None and context.table.key:
+        key_hash = marks.hash_of(*(f"`{name}`" for name in context.table.key))
+        wanted = wanted.union(
+            marks.concerned(records, key_hash, "_source", staged.PARTITION, staged.POSITION)
+            .where("_erased")
+            .select(*wanted.columns)
+        )
+    wanted = wanted.localCheckpoint()
+    if wanted.isEmpty():
+        return marks
+    place = f"struct(_source AS source, {staged.PARTITION} AS partition, {staged.POSITION} AS position)"
+    return _mark(context, lambda marks: wanted.selectExpr(f"{marks.place_hash(place)} AS hash"))
+
+
+def _remove(stored_table: StoredTable, run: str, erased: Callable[[DataFrame], DataFrame], on: str) -> int:
+    """Delete the rows that match erased ones, in one commit; return how many, and make none if there are none."""
+    rows = erased(stored_table.rows()).localCheckpoint()
+    if rows.isEmpty():
+        return 0
+    commit = stored_table.next_commit("erasure", run)
+    return stored_table.merge(rows, MergeSpec(on, delete_if="true"), commit).metrics.deleted
+
+
+def _steps(context: TableContext, marks: Marks) -> Iterator[tuple[str, Callable[[], int]]]:
+    """Yield each table with what removes its erased rows: the feed first: the merged rows say what it may have."""
+    table, run = context.table, context.run
+    key = [f"`{name}`" for name in table.key] or [RECORD]
+    same_row = equal_keys(table.key) if table.key else same_record(table, f"s.{RECORD}", f"t.{RECORD}")
+    place = [f"{RECORD}.{name}" for name in ("source", "partition", "position")]
+
+    def of_records(rows: DataFrame) -> DataFrame:
+        return marks.concerned(rows, marks.stored_hash, *place).where("_erased").select(*key)
+
+    def of_keys(rows: DataFrame) -> DataFrame:
+        return rows.select(*key).distinct().join(versions, F.expr(f"{marks.stored_hash} = _hash")).drop("_hash")
+
+    def of_places(rows: DataFrame) -> DataFrame:
+        hashed_rows = rows.withColumn("_hash", F.expr(marks.place_hash("position")))
+        marked_rows = hashed_rows.join(marks.rows.selectExpr("hash AS _hash"), "_hash", "left_semi")
+        return marked_rows.select("position", "time").distinct()
+
+    # a RESTORE brings rows back after their erasure, and the feed reads that
+    present_rows = of_records(context.merged.rows()).localCheckpoint()
+    versions = _last_versions(marks, present_rows, context.ledger().version)
+    is_former = f"{same_row} AND t.source_version <= s._version"
+    steps: list[tuple[StoredTable, Callable[[DataFrame], DataFrame], str]] = [
+        (context.stored_table(changes_layout), of_keys, is_former),
+        (context.merged, of_records, same_row),
+        (context.stored_table(deletes_layout), of_records, same_row),
+        (context.stored_table(base_layout), of_keys, same_row),
+        (context.stored_table(rejected_layout), of_places, "t.position <=> s.position AND t.time <=> s.time"),
+    ]
+    for stored_table, find, on in steps:
+        if open_table(stored_table.layout.uri) is not None:
+            yield stored_table.layout.name, partial(_remove, stored_table, run, find, on)
+
+
+def _last_versions(marks: Marks, present_rows: DataFrame, version: int) -> DataFrame:
+    """Return by hash the last version whose changes are erased: this one for rows that are present."""
+    rows = marks.rows.select("hash", "version")
+    if marks.table.key:
+        rows = rows.union(present_rows.selectExpr(f"{marks.stored_hash} AS hash", f"{version}L AS version"))
+    return rows.groupBy("hash").agg(F.max("version").alias("_version")).withColumnRenamed("hash", "_hash")

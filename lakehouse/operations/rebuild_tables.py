@@ -1,0 +1,153 @@
+"""Rebuilds the tables of a declaration beside the stored ones, from all records of its topics, and switches to them.
+
+The former tables stay in a folder of their own, until the next rebuild or a removal: they can be switched back.
+"""
+
+import json
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lakehouse.declaration import StreamTable
+from lakehouse.derived.refresh import refresh_all
+from lakehouse.errors import LakehouseError
+from lakehouse.ingest.batches import merge_all
+from lakehouse.ingest.load import load_base
+from lakehouse.ingest.topics import first_positions, split_by_topic
+from lakehouse.kafka import PATIENCE
+from lakehouse.ledger.commit_infos import of_stream
+from lakehouse.ledger.commits import Entry
+from lakehouse.ledger.ledger import Ledger, ledger_of
+from lakehouse.ledger.table_failures import disk_failure
+from lakehouse.operations.planned_changes import batch_layouts, derived_layouts, layouts_of
+from lakehouse.settings import Settings
+from lakehouse.settings.store import Store
+from lakehouse.sources.table_sources import source_of
+from lakehouse.storage.lock import table_lock
+from lakehouse.storage.table_context import TableContext
+
+REBUILT, FORMER = ".rebuilt", ".former"  # next to the tables: folders with one folder for each declaration
+_SWITCH = "switch.json"
+
+
+@dataclass(frozen=True)
+class Places:
+    """The folders of a rebuild: of the stored tables, of those that were built beside them, and of the former ones."""
+
+    tables: Path
+    rebuilt: Path
+    former: Path
+
+    @classmethod
+    def of(cls, settings: Settings, table: StreamTable) -> "Places":
+        """Return those of a declaration; raises ``LakehouseError`` if its tables are in an object store."""
+        folder = Store(settings.tables_root).folder
+        if folder is None:
+            message, action = f"{table.name} is in an object store", "Declare a table with another name."
+            raise LakehouseError(message, where=settings.tables_root, action=action)
+        return cls(folder, folder / REBUILT / table.name, folder / FORMER / table.name)
+
+    @property
+    def reversed(self) -> "Places":
+        """The places of a switch back."""
+        return replace(self, rebuilt=self.former, former=self.rebuilt)
+
+    @property
+    def is_switching(self) -> bool:
+        """Whether a switch began and did not end."""
+        return (self.rebuilt / _SWITCH).exists()
+
+
+def count_records(settings: Settings, table: StreamTable, limit: float = PATIENCE) -> int:
+    """Return how many records the topics of a table have, all those that it has merged among them.
+
+    Waits at most ``limit`` seconds for the broker. Raises ``LakehouseError`` if some of them have expired, or if the
+    table does not read topics.
+    """
+    if not table.has_topics:
+        action = "Declare a table with another name."
+        raise LakehouseError(f"{table.name} does not read topics", where=table.place_text, action=action)
+    whole_ledger, count = ledger_of(settings, table.name), 0
+    for part in split_by_topic(settings, table, limit):
+        ledger = _of_topic(whole_ledger, part)
+        state = source_of(settings, part).preview_state(ledger, limit)
+        starts = first_positions(ledger)
+        expired = {p: first for p, first in state.earliest.items() if first > starts.get(p, 0)}
+        if expired and ledger.progress:
+            raise LakehouseError(
+                f"Topic {part.topic} no longer has the first records of {table.name}",
+                where=", ".join(f"partition {p} begins at {first:,}" for p, first in sorted(expired.items())),
+                action="A rebuild would lose their rows. Declare a table with another name.",
+            )
+        count += sum(state.end[p] - state.earliest[p] for p in state.end)
+    return count
+
+
+def _of_topic(ledger: Ledger, part: StreamTable) -> Ledger:
+    commit = ledger.newest.commit if ledger.newest else None
+    return ledger.of_stream(part.topic) if commit and of_stream(commit, part.topic).source else ledger
+
+
+def build_beside(context: TableContext) -> Entry:
+    """Merge every record, and the base files of the last load, into new tables beside the stored ones.
+
+    What an earlier rebuild left there is deleted first. The last commit has a greater number than any commit of the
+    stored table: what was planned on that is refused after the switch.
+    """
+    settings, table = context.settings, context.table
+    places = Places.of(settings, table)
+    shutil.rmtree(places.rebuilt, ignore_errors=True)
+    place = dict.fromkeys(("tables", "tables_root"), str(places.rebuilt))  # the root is computed once
+    beside = replace(context, settings=settings.model_copy(update=place))
+    base = ledger_of(settings, table.base_name) if table.base else None
+    if base and base.newest and base.newest.commit.folder:
+        load_base(beside, Path(base.newest.commit.folder))
+    merge_all(beside)
+    former, ledger = ledger_of(settings, table.name), beside.ledger()
+    number = max(former.next_number, ledger.next_number) + 1
+    reason = f"Rebuilt from all records of its topics. The former table ended with version {former.version}."
+    commit = ledger.next_commit("acceptance", context.run).with_fields(number=number, reason=reason)
+    entry = beside.merged.commit_nothing(commit)
+    refresh_all(beside)
+    return entry
+
+
+def switch(settings: Settings, table: StreamTable, places: Places) -> None:
+    """Put the rebuilt tables in the place of the stored ones, which become the former ones, while nobody writes.
+
+    If it is killed, the tables are incomplete, and no merge continues until a second run completes it. Raises
+    ``LockedError`` if another writer holds the lock of a table, and ``TableError`` if the disk refuses.
+    """
+    names = [layout.name for layout in layouts_of(settings, table)]
+    try:
+        with ExitStack() as locks:
+            for name in names:
+                locks.enter_context(table_lock(str(places.tables / name), name))
+            if not places.is_switching:
+                _begin(settings, table, places, names)
+            moves = json.loads((places.rebuilt / _SWITCH).read_text("utf-8"))
+            for name in moves["out"]:
+                if not (places.former / name).exists():
+                    (places.tables / name).rename(places.former / name)
+            for name in moves["in"]:
+                if (places.rebuilt / name).exists():
+                    (places.rebuilt / name).rename(places.tables / name)
+            shutil.rmtree(places.rebuilt)
+    except OSError as error:
+        raise disk_failure(error, str(error.filename)) from error
+
+
+def _begin(settings: Settings, table: StreamTable, places: Places, names: list[str]) -> None:
+    """Write what a switch moves: what was loaded and not rebuilt, such as references, stays."""
+    shutil.rmtree(places.former, ignore_errors=True)
+    places.former.mkdir(parents=True)
+    new_names = [name for name in names if (places.rebuilt / name).exists()]
+    written = {
+        table.name,
+        *(part.name for part in (*batch_layouts(settings, table), *derived_layouts(settings, table))),
+    }
+    old_names = [name for name in names if (places.tables / name).exists() and name in {*new_names, *written}]
+    file = places.rebuilt / f"{_SWITCH}.new"
+    file.write_text(json.dumps({"out": old_names, "in": new_names}), "utf-8")
+    file.rename(places.rebuilt / _SWITCH)

@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import accumulate, count, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, NamedTuple
@@ -274,14 +273,14 @@ def publish(
     stream_table = _select_topic_of(settings, table, topic)
     require_own_keys(stream_table)
     with (
-        _records(stream_table, file, generate, check=not force) as records,
+        _records(stream_table, file, generate, check=not force) as (records, total),
         broker(settings, with_registry=stream_table.format.framed) as address,
-        progress_bar("Sending", records.total) as report_count,
+        progress_bar("Sending", total) as report_count,
     ):
         create_topic(settings, stream_table, partitions)
         schema_text = _read_schema(schema) if schema else schema_of_samples(stream_table, generate)
         options = PublishOptions(rate, report_count, schema_text, subject)
-        acknowledged = send(settings, stream_table, records.lines, options)
+        acknowledged = send(settings, stream_table, records, options)
     return _report(Sent(address, stream_table.topic, acknowledged), as_json=json)
 
 
@@ -306,31 +305,26 @@ def _report(sent: Sent, *, as_json: bool) -> None:
         fields = {"bootstrap_servers": sent.address, "topic": sent.topic, "acknowledged": sent.acknowledged}
         return print_json(fields)
     if sent.dated:
-        records = count_text(sent.dated, "timestamp")
-        topic_option = "message.timestamp.type=LogAppendTime"
-        print_notice(f"The broker replaced {records} by the time of arrival: topic {sent.topic} has {topic_option}.")
+        fact = f"topic {sent.topic} has message.timestamp.type=LogAppendTime"
+        print_notice(f"The broker replaced {count_text(sent.dated, 'timestamp')} by the time of arrival: {fact}.")
     return print_line(f"{count_text(sent.acknowledged, 'record')} acknowledged by {sent.address}, topic {sent.topic}.")
 
 
-@dataclass(frozen=True)
-class _Records:
-    """Lines to send, and their number if it is known beforehand."""
-
-    lines: Iterable[bytes]
-    total: int | None
+_Lines = tuple[Iterable[bytes], int | None]
+"""Lines to send, and their number if it is known beforehand."""
 
 
 @contextmanager
-def _records(table: "StreamTable", file: str | None, generate: str | None, *, check: bool) -> Iterator[_Records]:
+def _records(table: "StreamTable", file: str | None, generate: str | None, *, check: bool) -> Iterator[_Lines]:
     """The records to send: lines of a file or of standard input, or samples, which are not checked."""
     if (file is None) == (generate is None):
         raise typer.BadParameter("use either a file or --generate", param_hint="FILE")
     if generate is not None:
-        yield _Records(_samples(table, generate), sum(1 for _ in _samples(table, generate)))
+        yield _samples(table, generate), sum(1 for _ in _samples(table, generate))
     elif file == "-":
         with open_lines(file) as lines:
             values = (line.removesuffix(b"\n") for line in lines)
-            yield _Records(checked_records(table, values) if check else values, None)
+            yield checked_records(table, values) if check else values, None
     else:
         if check:
             with open_lines(str(file)) as unchecked_lines:
@@ -338,7 +332,7 @@ def _records(table: "StreamTable", file: str | None, generate: str | None, *, ch
         with open_lines(str(file)) as file_lines:
             total = sum(1 for _ in file_lines)
         with open_lines(str(file)) as file_lines:
-            yield _Records((line.removesuffix(b"\n") for line in file_lines), total)
+            yield (line.removesuffix(b"\n") for line in file_lines), total
 
 
 def _samples(table: "StreamTable", kind: str) -> Iterable[bytes]:

@@ -41,6 +41,7 @@ class Totals(Frozen):
     empty: int = 0
     rows_read: int = 0
     filtered: int = 0
+    erased: int = 0
     rejected: int = 0
     duplicate: int = 0
     rounded: int = 0

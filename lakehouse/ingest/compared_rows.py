@@ -153,7 +153,7 @@ def compare(target: Target, stored_rows: DataFrame, newest_rows: DataFrame, coun
     """
     value_columns = target.value_columns(stored_rows)
     if target.reading:
-        stored_rows = target.reading.mark(stored_rows)
+        stored_rows = target.reading.mark(stored_rows.alias("t").where(counts.touched.prune))
         newest_rows = target.reading.with_withdrawn(newest_rows, stored_rows)
     has_stored = f"t.`{target.table.key[0]}` IS NOT NULL"
     flags = _flags(target, has_stored)

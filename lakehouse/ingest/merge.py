@@ -45,7 +45,7 @@ from lakehouse.storage.data_files import DataFile
 from lakehouse.storage.eligibility import can_add_files
 from lakehouse.storage.layout import TEXT_BOUND, paths
 from lakehouse.storage.merge_spec import NO_BOUNDS, MergeSpec, bounds_of, from_source
-from lakehouse.storage.row_order import identity_fields, same_record
+from lakehouse.storage.row_order import KEPT, identity_fields, same_record
 from lakehouse.storage.stored_table import COUNTED_FLAGS, ComparedRows, ExpectedRows, StoredTable
 from lakehouse.storage.table_context import TableContext
 
@@ -100,8 +100,11 @@ def _correct_rows(
 ) -> Entry:
     """Merge rows like ``merge_newest``; the stored rows and deletes of the records that were read follow them."""
     table, commit, reading = context.table, batch.commit, Reading(context.table, batch.records, batch.plan.source)
-    # stored rows of any key may have the records
-    counts = replace(counts, touched=Touched(prune="true", text=counts.touched.text))
+    # stored rows of other keys may have the records, or kept values of them
+    positions = [RECORD, *(f"{KEPT}.`{name}`" for name in table.keep)]
+    conditions = [counts.touched.prune, *(covered_sql(f"t.{name}", batch.plan) for name in positions)]
+    prune = f"({' OR '.join(f'({condition})' for condition in conditions)})"
+    counts = replace(counts, touched=Touched(prune=prune, text=counts.touched.text))
     target = Target(table, context.merged, bounds=bounds_of(commit), reading=reading)
     if deletes is not None:
         commit = commit.with_fields(deletes_table=deletes.counted_version)

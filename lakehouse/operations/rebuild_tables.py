@@ -28,7 +28,7 @@ from lakehouse.storage.lock import table_lock
 from lakehouse.storage.table_context import TableContext
 
 REBUILT, FORMER = ".rebuilt", ".former"  # next to the tables: folders with one folder for each declaration
-_SWITCH = "switch.json"
+_SWITCH, _CAME = "switch.json", "came.json"  # what a switch moves, and what the former tables made room for
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,7 @@ def switch(settings: Settings, table: StreamTable, places: Places) -> None:
             for name in moves["in"]:
                 if (places.rebuilt / name).exists():
                     (places.rebuilt / name).rename(places.tables / name)
+            (places.former / _CAME).write_text(json.dumps(moves["in"]), "utf-8")
             shutil.rmtree(places.rebuilt)
     except OSError as error:
         raise disk_failure(error, str(error.filename)) from error
@@ -147,6 +148,8 @@ def _begin(settings: Settings, table: StreamTable, places: Places, names: list[s
         table.name,
         *(part.name for part in (*batch_layouts(settings, table), *derived_layouts(settings, table))),
     }
+    came = places.rebuilt / _CAME  # of a switch back: what the rebuild brought goes with it
+    written |= {*json.loads(came.read_text("utf-8"))} if came.exists() else set()
     old_names = [name for name in names if (places.tables / name).exists() and name in {*new_names, *written}]
     file = places.rebuilt / f"{_SWITCH}.new"
     file.write_text(json.dumps({"out": old_names, "in": new_names}), "utf-8")

@@ -16,11 +16,13 @@ from lakehouse.exports.progress import folder_of
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.ledger.versions import count_rows
 from lakehouse.operations.planned_changes import layouts_of
+from lakehouse.operations.rebuild_tables import FORMER, REBUILT
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
 from lakehouse.storage.lock import table_lock
 
 _TRASH = ".removed"  # next to the tables: folders whose files are being deleted
+_OF_REBUILDS = (FORMER, REBUILT)
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,9 @@ def find_stored_parts(settings: Settings, table: StreamTable, exports: Iterable[
     paths = [(layout.name, _folder_of_table(layout.name, layout.uri)) for layout in layouts_of(settings, table)]
     places = [(name, path) for name, path in paths if path.exists()]
     places += [(name, left) for name, path in paths for left in (path.parent / _TRASH).glob(f"{name}-*")]
+    root = _folder_of_table(table.name, settings.table_uri(table.name)).parent
+    hidden_folders = [root / folder / table.name for folder in _OF_REBUILDS]
+    places += [(f"{path.parent.name[1:]} {path.name}", path) for path in hidden_folders if path.exists()]
     parts = [StoredPart(name, path, _count_rows(path), sum(_sizes(path))) for name, path in places]
     for export in exports:
         newest = read_newest(folder_of(settings, export))
@@ -99,7 +104,7 @@ def remove_parts(parts: Sequence[StoredPart]) -> None:
     tables = [part for part in parts if not part.is_export]
     try:
         with ExitStack() as locks:
-            for part in (part for part in tables if part.path.parent.name != _TRASH):
+            for part in (part for part in tables if part.path.parent.name not in (_TRASH, *_OF_REBUILDS)):
                 locks.enter_context(table_lock(str(part.path), part.name))
             for part in (part for part in parts if part.is_export):
                 remove_export(part.path, part.name)

@@ -18,7 +18,7 @@ from lakehouse.cli.arguments import (
 )
 from lakehouse.cli.facts import seconds
 from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_table, spinner
-from lakehouse.cli.table_session import broker, load_settings, spark, table_context
+from lakehouse.cli.table_session import broker, load_settings, registry, spark, table_context
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
@@ -158,15 +158,16 @@ def rebuild(
     settings = load_settings()
     stream_table = select_table(settings, table)
     places = Places.of(settings, stream_table)
-    if undo and not places.is_switching:
-        if not (places.former / stream_table.name).exists():
-            raise typer.BadParameter(f"There is no former version of {stream_table.name}", param_hint="--undo")
-        places = places.reversed
-    elif not places.is_switching:
+    if places.interrupted:
+        switch(settings, stream_table, places.interrupted)
+        return print_line(f"Completed the switch of {stream_table.name} that was interrupted. Now run it again.")
+    if undo and not (places.former / stream_table.name).exists():
+        raise typer.BadParameter(f"There is no former version of {stream_table.name}", param_hint="--undo")
+    if not undo:
         _build_beside(settings, stream_table, yes)
-    switch(settings, stream_table, places)
+    switch(settings, stream_table, places.reversed if undo else places)
     if undo:
-        rmtree(places.former)
+        rmtree(places.rebuilt)
     verb = "Switched back to the former" if undo else "Switched to the new"
     rows = count_rows(settings.table_uri(stream_table.name))
     return print_line(f"{verb} tables of {stream_table.name}: {rows:,} rows.")
@@ -206,6 +207,7 @@ def erase(
     """
     from lakehouse.declaration.sql.parsed import named_columns
     from lakehouse.operations.erase_rows import erase as erase_rows
+    from lakehouse.operations.rebuild_tables import Places
 
     settings = load_settings()
     stream_table = select_table(settings, table)
@@ -213,11 +215,14 @@ def erase(
         raise typer.BadParameter(f"Unknown columns: {', '.join(sorted(names))}", param_hint="--where")
     if where is not None and not yes:
         typer.confirm(f"Erase the rows of {stream_table.name} where {where}, for good?", abort=True, err=True)
-    with table_context(settings, stream_table) as context, spinner("Erasing"):
+    needs_registry = registry(settings, needed=stream_table.has_schemas)  # of rejected records
+    with needs_registry, table_context(settings, stream_table) as context, spinner("Erasing"):
         erasure = erase_rows(context, where)
     if json:
         return print_json(asdict(erasure))
     print_table(["table", "rows erased"], list(erasure.removed.items()))
+    if settings.store.is_path:
+        rmtree(Places.of(settings, stream_table).former, ignore_errors=True)
     if erasure.unreadable:
         records = count_text(erasure.unreadable, "rejected record")
         print_notice(f"{records} could not be read: lakehouse rejected {stream_table.name} shows them.")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -251,12 +251,16 @@ def replay(
     settings = load_settings()
     stream_table, range_texts = _split_arguments(settings, table, ranges or [])
     requested_ranges = [_parse_range(text) for text in range_texts] or None
-    if requested_ranges or topic is not None:
-        stream_table = select_topic(stream_table, topic)
+    is_part = bool(requested_ranges) or topic is not None
+    part = select_topic(stream_table, topic) if is_part else stream_table
     services = broker(settings, stream_table, with_registry=reads_again and stream_table.has_schemas)
-    read = read_again if reads_again else merge_again
     with services, table_context(settings, stream_table) as context, spinner("Replaying"):
-        outcomes = refresh_and_retry(context, lambda: read(context, requested_ranges))
+        if reads_again:
+            ranges_by_topic = {part.topic: requested_ranges} if is_part else None
+            outcomes = refresh_and_retry(context, lambda: read_again(context, ranges_by_topic))
+        else:
+            part_context = replace(context, table=part)
+            outcomes = refresh_and_retry(part_context, lambda: merge_again(part_context, requested_ranges))
         derived_updates = refresh_all(context)
     return show_outcomes(stream_table, outcomes, derived_updates, json)
 

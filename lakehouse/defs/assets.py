@@ -53,12 +53,14 @@ def replayed_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
         parts = [part for part in split_context(table_context) if part.ledger().progress] or [table_context]
         ranges = {part.table.topic: find_ranges(part, days) for part in parts}
         step.context.log.info(f"Replaying {_count_offsets(ranges):,} offsets: {ranges}")
-        read = read_again if step.config.reads_again else replay
-        outcomes = [
-            outcome
-            for part in parts
-            for outcome in refresh.refresh_and_retry(part, partial(read, part, ranges[part.table.topic]))
-        ]
+        if step.config.reads_again:
+            outcomes = refresh.refresh_and_retry(table_context, partial(read_again, table_context, ranges))
+        else:
+            outcomes = [
+                outcome
+                for part in parts
+                for outcome in refresh.refresh_and_retry(part, partial(replay, part, ranges[part.table.topic]))
+            ]
         for derived in refresh.refresh_all(table_context):
             step.context.log.info(f"Derived table updated after the replay: {derived.facts}")
         entries = [outcome.entry for outcome in outcomes]

@@ -48,7 +48,7 @@ from lakehouse.sources.table_sources import source_of
 from lakehouse.spark.own_session import rows_expected
 from lakehouse.storage.data_files import DataFile
 from lakehouse.storage.sql_analysis import require_types
-from lakehouse.storage.table_context import TableContext, merged_ledger, retry_on_conflict
+from lakehouse.storage.table_context import TableContext, merged_ledger, require_no_switch, retry_on_conflict
 
 _REPLAN_ERRORS = (ConflictError, ReadLossError)
 _log = logging.getLogger(__name__)  # the current step, for a user who waits
@@ -146,6 +146,7 @@ def prepare(context: TableContext) -> None:
     compare new records with the stored rows. Raises ``NotConsumedError`` if columns are to be widened before a derived
     table has read the changes so far. Nothing is written then.
     """
+    require_no_switch(context.settings, context.table)
     # a table whose history does not contain its progress stays as it is
     require_comparable(context.table, context.ledger())
     if context.table.has_sql:
@@ -261,6 +262,8 @@ def _note_caught_up(commit: Commit, plan: Plan, state: SourceState) -> Commit:
 
 
 def _command_of(commit: Commit, table: StreamTable) -> str:
+    if commit.kind == "correction":
+        return f"lakehouse replay {table.name} --again"
     return f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
 
 
@@ -295,7 +298,7 @@ def commit_batch(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
     # before the rows: those of rejected records are removed by a correction, and are not read at all after a batch
     stores_first = batch.commit.kind in ("batch", "correction")
     has_unmarked = stores_first and store_rejected(table, rejected_table, batch, is_committed=False)
-    if batch.commit.kind == "batch":
+    if stores_first:
         batch = replace(batch, commit=name_rejections(context, batch.ledger, batch.commit))
     entry = (append_records if table.is_log else merge_by_key)(context, batch, counts)
     if has_unmarked or not stores_first:

@@ -73,7 +73,10 @@ def settle_outdated(context: TableContext, read_plans: Sequence[Plan]) -> None:
 
 @dataclass(frozen=True)
 class Reading:
-    """The staged records of a batch that corrects stored rows, with any verdict; all are of one source."""
+    """The staged records of a batch that corrects stored rows, with any verdict; all are of one source.
+
+    What is stored of a record whose schema is not to be had any more stays: the record may be what it was.
+    """
 
     table: TableParts
     records: DataFrame
@@ -92,7 +95,8 @@ class Reading:
 
     @property
     def _places(self) -> DataFrame:
-        return self.records.select(*_PLACE).distinct().withColumn(_IS_READ, F.lit(True))
+        is_known = f"coalesce({staged.REASON}, '') NOT IN ('unknown_schema', 'unusable_schema')"
+        return self.records.where(is_known).select(*_PLACE).distinct().withColumn(_IS_READ, F.lit(True))
 
     def _is_record(self, fields: dict[str, str]) -> str:
         """Return the condition that a record (``r``) is the one of a stored order, given by its fields in SQL."""

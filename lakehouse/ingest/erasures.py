@@ -33,7 +33,7 @@ _COLUMNS = (
     TableColumn("hash", "STRING", "SHA-256 of the salt and the key; in a log table, of the position of the record."),
     TableColumn("salt", "STRING", "Random text, the same for all marks of the table."),
     TableColumn("ends", "STRING", "By source and partition, the first position that the erasure does not concern."),
-    TableColumn("version", "BIGINT", "Version of the merged table before the erasure."),
+    TableColumn("version", "BIGINT", "Version of the merged table before the erasure; -1 if the key has another row."),
     TableColumn("erased_at", "TIMESTAMP", "When the mark was stored, UTC."),
 )
 
@@ -79,13 +79,14 @@ class Marks:
 
     def concerned(self, rows: DataFrame, hash_: str, source: str, partition: str, position: str) -> DataFrame:
         """Return rows with ``_erased``: whether a mark concerns the record, by its place in SQL, or a base row."""
-        ends = self.rows.selectExpr("hash AS _hash", f"from_json(ends, '{_ENDS}') AS _ends")
-        ends = ends.groupBy("_hash").agg(F.collect_list("_ends").alias("_all_ends"))
-        is_before = f"exists(_all_ends, ends -> {position} < ends[{source}][CAST({partition} AS STRING)])"
-        is_concerned = f"_hash IS NOT NULL AND ({position} IS NULL OR {is_before})"
+        marks = self.rows.selectExpr("hash AS _hash", f"from_json(ends, '{_ENDS}') AS _ends", "version AS _of")
+        ends = marks.groupBy("_hash").agg(F.collect_list("_ends").alias("_all_ends"), F.max("_of").alias("_last"))
+        end = f"ends[{source}][CAST({partition} AS STRING)]"
+        is_before = f"exists(_all_ends, ends -> coalesce({position} < {end}, false))"
+        is_concerned = f"_hash IS NOT NULL AND IF({position} IS NULL, _last >= 0, {is_before})"
         hashed_rows = rows.withColumn("_own_hash", F.expr(hash_))
         joined_rows = hashed_rows.join(F.broadcast(ends), F.expr("_own_hash = _hash"), "left")
-        return joined_rows.withColumn("_erased", F.expr(is_concerned)).drop("_own_hash", "_hash", "_all_ends")
+        return joined_rows.withColumn("_erased", F.expr(is_concerned)).drop("_own_hash", "_hash", "_all_ends", "_last")
 
 
 def read_marks(context: TableContext) -> Marks | None:
@@ -99,23 +100,38 @@ def read_marks(context: TableContext) -> Marks | None:
 
 
 def add_marks(context: TableContext, hashes: Callable[[Marks], DataFrame], ledger: Ledger) -> Marks:
-    """Store a mark for each hash (``hash``) that a function of the marks returns; at one progress, each once."""
+    """Store a mark for each hash (``hash``) that a function of the marks returns; at one progress, each once.
+
+    A mark concerns what was read up to now; if the function returns ``ends``, only records before these, and nothing
+    that is stored by the key.
+    """
     stored_table = context.stored_table(erased_layout)
     stored_table.ensure()
+    commit = stored_table.next_commit("erasure", context.run)  # before the salt is read, which another may store now
     marks = read_marks(context) or Marks(context.table, stored_table.rows(), secrets.token_hex(16))
     positions = progress_by_source(ledger.last_commit)
-    ends = {source.text: dict(ends) for source, ends in positions.items() if ends}
+    ends = quoted(json.dumps({source.text: dict(ends) for source, ends in positions.items() if ends}, sort_keys=True))
+    rows = hashes(marks).distinct()
     columns = {
         "hash": "hash",
         "salt": quoted(marks.salt),
-        "ends": quoted(json.dumps(ends, sort_keys=True)),
-        "version": f"{ledger.version}L",
+        "ends": "ends" if "ends" in rows.columns else ends,
+        "version": f"{-1 if 'ends' in rows.columns else ledger.version}L",
         "erased_at": "current_timestamp()",
     }
-    new_marks = hashes(marks).distinct().selectExpr(*(f"{sql} AS {name}" for name, sql in columns.items()))
+    new_marks = rows.selectExpr(*(f"{sql} AS {name}" for name, sql in columns.items()))
     spec = MergeSpec("t.hash = s.hash AND t.ends = s.ends", insert=from_source(list(columns)))
-    stored_table.merge(new_marks.localCheckpoint(), spec, stored_table.next_commit("erasure", context.run))
+    stored_table.merge(new_marks.localCheckpoint(), spec, commit)
     return replace(marks, rows=stored_table.rows())
+
+
+def without_erased(context: TableContext, base_rows: DataFrame) -> DataFrame:
+    """Return base rows without those whose key is erased."""
+    marks = read_marks(context)
+    if marks is None:
+        return base_rows
+    concerned_rows = marks.concerned(base_rows, marks.stored_hash, "NULL", "NULL", "CAST(NULL AS BIGINT)")
+    return concerned_rows.where("NOT _erased").drop("_erased")
 
 
 def leave_out_erased(context: TableContext, records: DataFrame, source: SourceId) -> DataFrame:
@@ -129,7 +145,7 @@ def leave_out_erased(context: TableContext, records: DataFrame, source: SourceId
     if marks.table.key:
         key_hash = marks.hash_of(*(f"`{name}`" for name in marks.table.key))
         hashes["_erased_key"] = f"IF({staged.REASON} IS NULL, {key_hash}, NULL)"
-    elif marks.table.has_elements:
+    if marks.table.has_elements:
         hashes["_erased_row"] = marks.place_hash(record, [staged.INDEX])
     for flag, hash_ in hashes.items():
         records = marks.concerned(records, hash_, *place.values()).withColumnRenamed("_erased", flag)

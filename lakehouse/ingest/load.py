@@ -18,6 +18,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest.counts import count_batch
 from lakehouse.ingest.decode import as_batch, with_computed
 from lakehouse.ingest.deletes import settle_deletes
+from lakehouse.ingest.erasures import without_erased
 from lakehouse.ingest.merge import merge_newest
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.rejecting_rules import named_references, read_known, require_accepted
@@ -106,7 +107,7 @@ def _load_base(context: TableContext, files: Rows, folder: Path | None) -> BaseL
         require_accepted(rows, table, read_known(context.settings, table))
     base.ensure()
     counts = rows.agg(F.count("*").alias("rows"), F.count_distinct("_file").alias("files")).collect()[0]
-    newest_rows = _newest_in_load(rows, table).localCheckpoint()
+    newest_rows = without_erased(context, _newest_in_load(rows, table)).localCheckpoint()
     commit_fields = {"folder": str(source_folder), "declaration": table.fingerprint}
     commit = base.next_commit("load", context.run).with_fields(**commit_fields)
     entry = _upsert(base, table, newest_rows, commit)

@@ -51,6 +51,7 @@ from lakehouse.storage.table_context import TableContext
 
 MANY_BYTES = 32 * 1024 * 1024
 """Bytes of undecoded records from which on workers write rows: fewer give Spark one file, instead of one per worker."""
+_MUCH_TEXT = 2**62
 _FAILURE = re.compile(r"DataFileError: errno (\d+)")
 
 
@@ -104,7 +105,8 @@ def _correct_rows(
     positions = [RECORD, *(f"{KEPT}.`{name}`" for name in table.keep)]
     conditions = [counts.touched.prune, *(covered_sql(f"t.{name}", batch.plan) for name in positions)]
     prune = f"({' OR '.join(f'({condition})' for condition in conditions)})"
-    counts = replace(counts, touched=Touched(prune=prune, text=counts.touched.text))
+    # those rows are not counted: there may be too many for a broadcast
+    counts = replace(counts, touched=Touched(prune=prune, text=_MUCH_TEXT))
     target = Target(table, context.merged, bounds=bounds_of(commit), reading=reading)
     if deletes is not None:
         commit = commit.with_fields(deletes_table=deletes.counted_version)
@@ -140,15 +142,17 @@ class NewestRows:
     def before_commit(self, compared_rows: DataFrame, commit: Commit) -> Commit:
         """Store the new deletes, and remove the ones that are none any more; return the commit that names them.
 
-        Base rows that are older than a withdrawn row have to be merged again.
+        Base rows that are older than what was corrected have to be merged again.
         """
-        if commit.withdrawn and self.target.table.base:
+        if commit.corrected and self.target.table.base:
             commit = commit.with_fields(consumed=None)
         if self.deletes is None or not (self.counts.deleted_keys or self.target.reading):
             return commit
         changed_deletes = self._changed_deletes(compared_rows, self.deletes)
         if changed_deletes is None or changed_deletes.isEmpty():
             return commit
+        if self.target.reading and self.target.table.base:
+            commit = commit.with_fields(consumed=None)
         expected = ExpectedRows(self.counts.deleted_keys, self.counts.text_from(commit.source))
         expected = ExpectedRows(None) if self.target.reading else expected
         stored_deletes = store_deletes(self.deletes, changed_deletes, expected, commit)

@@ -239,6 +239,8 @@ def _rows_to_store(table: StreamTable, joined_rows: DataFrame, batch: DecodedBat
     values |= {c.name: f"IF({has_new_reason}, s._{c.name}, t.{c.name})" for c in _RECORD}
     if table.has_elements:  # the bytes of a record stay with an element that had them
         values |= {name: f"IF({has_new_reason}, coalesce(s._{name}, t.{name}), t.{name})" for name in _RAW}
+    is_erased = f"coalesce(s.{staged.REASON} = '{staged.ERASED}', false)"
+    values |= {name: f"IF({is_erased}, NULL, {values[name]})" for name in _RAW}
     values |= _decision_values(batch, passes if is_committed else "false")
     new_row = f"struct({', '.join(f'{values[name]} AS {name}' for name in columns)})"
     stored_row = f"struct({', '.join(f't.{name}' for name in columns)})"

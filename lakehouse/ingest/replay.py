@@ -67,21 +67,27 @@ def replay(
     return _replay_topic(context, ranges, request, kind)
 
 
-def read_again(context: TableContext, ranges: list[Range] | None = None, request: Request = Request()) -> list[Outcome]:
-    """Read merged records again by the declaration of now, and correct what is stored of them; ranges as in ``replay``.
+def read_again(
+    context: TableContext, ranges: Mapping[str, list[Range] | None] | None = None, request: Request = Request()
+) -> list[Outcome]:
+    """Read merged records again by the declaration of now, and correct what is stored of them.
 
-    A stored row of a record that is read is replaced where values differ, and removed if the record gives its key no
-    row any more. Rows of other records stay, unless a record that passes now is newer. A second run corrects nothing.
-    After a crash, a run completes it.
+    ``ranges`` are those of topics, by name; ``None`` means all. A stored row of a record that is read is replaced where
+    values differ, and removed if the record gives its key no row any more. Rows of other records stay, unless a record
+    that passes now is newer. A second run corrects nothing. After a crash, a run completes it.
     """
-    outcomes = replay(context, ranges, request, "correction")
+    parts = [part for part in split_context(context) if ranges is None or part.table.topic in ranges]
+    parts = [part for part in parts if part.ledger().progress] or parts[:1]
+    ranges_by_topic = dict.fromkeys((part.table.topic for part in parts), None) if ranges is None else ranges
+    corrections = (replay(part, ranges_by_topic[part.table.topic], request, "correction") for part in parts)
+    outcomes = [outcome for topic_outcomes in corrections for outcome in topic_outcomes]
     read_plans = [outcome.plan for outcome in outcomes if outcome.plan]
-    if not context.table.is_log and len(outcomes) > 1:
-        # a record of another commit may be the newest one of a key whose row was removed, or is older now
-        outcomes += replay(context, ranges, request)
-    base_outcome = retry_on_conflict(lambda: merge_base_rows(context))
+    if not context.table.is_log and (ranges is not None or len(outcomes) > 1):
+        # a record that was not read in the same commit may be the newest one of a key, or of a kept value, by now
+        outcomes += replay(context, None, request)
+    base_outcome = retry_on_conflict(lambda: merge_base_rows(context)) if context.table.base else None
     retry_on_conflict(lambda: settle_outdated(context, read_plans))
-    return outcomes + ([base_outcome] if base_outcome else [])
+    return [*outcomes, *([base_outcome] if base_outcome else [])]
 
 
 def _replay_topic(context: TableContext, ranges: list[Range] | None, request: Request, kind: Kind) -> list[Outcome]:

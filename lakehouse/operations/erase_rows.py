@@ -20,18 +20,20 @@ from lakehouse.decoding import staged
 from lakehouse.derived.feed import changes_layout
 from lakehouse.derived.refresh import refresh_all
 from lakehouse.errors import LakehouseError
-from lakehouse.ingest.deletes import deletes_layout
+from lakehouse.ingest.deletes import deletes_layout, settle_deletes
 from lakehouse.ingest.erasures import Marks, add_marks, read_marks
 from lakehouse.ingest.load import base_layout
 from lakehouse.ingest.redrive import RECORD_COLUMNS
 from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.ingest.staging import stage_records
+from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.log import open_table
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys
-from lakehouse.storage.row_order import same_record
+from lakehouse.storage.row_order import same_place, same_record
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
+_SAME_PLACE = f"{same_place('t.position', 's')} AND t.time <=> s.time"
 _PLACES = ("position.source AS _source", "position.partition AS _p", "position.position AS _o", "time AS _t")
 
 
@@ -55,13 +57,10 @@ def erase(context: TableContext, where: str | None) -> Erasure:
     rejected = _Rejected.of(context, {*context.table.key, *(named_columns(where) if where else ())})
     marks = read_marks(context)
     if where is not None:
-        keys = _find_keys(context, where, rejected)
-        if not keys.isEmpty():
-            marks = _mark(context, lambda marks: keys.selectExpr(f"{marks.stored_hash} AS hash"))
-        if rejected.rows is not None:
-            marks = _mark_rejected(context, _where(rejected.rows, where), rejected.rows, marks)
+        marks = _mark_keys(context, where, rejected) or marks
+        marks = _mark_rejected(context, where, rejected, marks)
     removed = {}
-    for name, remove in _steps(context, marks) if marks else ():
+    for name, remove in _steps(context, marks, rejected) if marks else ():
         removed[name] = retry_on_conflict(remove)
     if where is not None and not context.table.is_log:
         changes = retry_on_conflict(lambda: _remove_changes(context, where))
@@ -92,7 +91,9 @@ class _Rejected:
             _without_rules(table), columns=columns, key=(), version=None, deletes=Deletes(), rejects=(), late=None
         )
         records = stage_records(replace(context, table=part), stored_rows.selectExpr(*RECORD_COLUMNS), "redrive")
-        places = stored_rows.selectExpr(*_PLACES).distinct()
+        whole = "position.index IS NULL" if table.has_elements else "true"
+        whole_records = stored_rows.selectExpr(*_PLACES, f"{whole} AS _whole").groupBy("_source", "_p", "_o", "_t")
+        places = whole_records.agg(F.expr("bool_or(_whole)").alias("_whole"))
         is_same = f"{staged.PARTITION} = _p AND {staged.POSITION} = _o AND {staged.TIME} <=> _t"
         records = records.join(places, F.expr(is_same)).localCheckpoint()
         is_read = f"{staged.REASON} IS NULL"
@@ -103,22 +104,33 @@ def _without_rules(table: StreamTable) -> StreamTable:
     return replace(table, partition_by=None, base=None, references=(), where=None, rollups=(), checks=())
 
 
-def _find_keys(context: TableContext, where: str, rejected: _Rejected) -> DataFrame:
-    """Return the keys, or in a log table the records, of rows that meet a condition, or did before they were deleted.
+def _mark_keys(context: TableContext, where: str, rejected: _Rejected) -> Marks | None:
+    """Mark the keys, or in a log table the records, of rows that meet a condition, or did before they were deleted.
 
-    A key whose row is that of somebody else by now stays.
+    A key whose row is that of somebody else by now is marked up to its record alone.
     """
-    table = context.table
+    table, rows = context.table, context.merged.rows()
     wanted = [f"`{name}`" for name in table.key] or [RECORD]
-    rows = context.merged.rows()
     found_keys = [_where(rows, where).select(*wanted)]
-    if table.base and open_table(base_layout(table, context.settings).uri):
+    former = []
+    if open_table(base_layout(table, context.settings).uri):
         found_keys.append(_where(context.stored_table(base_layout).rows(), where).select(*wanted))
+    if table.delete_rule and named_columns(where) <= {*table.key}:  # a stored delete has no other columns
+        found_keys.append(_where(context.stored_table(deletes_layout).rows(), where).select(*wanted))
     if not table.is_log:
         former = [_where(changes, where).select(*wanted) for changes in _sides(context)]
         former += [_where(rejected.rows, where).select(*wanted)] if rejected.rows is not None else []
         found_keys += [keys.join(rows, list(table.key), "left_anti") for keys in former]
-    return reduce(DataFrame.union, found_keys).distinct().localCheckpoint()
+    keys = reduce(DataFrame.union, found_keys).distinct().localCheckpoint()
+    marks = None if keys.isEmpty() else _mark(context, lambda marks: keys.selectExpr(f"{marks.stored_hash} AS hash"))
+    if former:
+        others = rows.join(reduce(DataFrame.union, former).distinct(), list(table.key), "left_semi")
+        others = others.join(keys, list(table.key), "left_anti").where(f"{RECORD}.position IS NOT NULL")
+        end = f"map(CAST({RECORD}.partition AS STRING), {RECORD}.position)"
+        others = others.select(*wanted, F.expr(f"to_json(map({RECORD}.source, {end})) AS ends")).localCheckpoint()
+        if not others.isEmpty():
+            marks = _mark(context, lambda marks: others.selectExpr(f"{marks.stored_hash} AS hash", "ends"))
+    return marks
 
 
 def _sides(context: TableContext) -> Iterator[DataFrame]:
@@ -149,32 +161,56 @@ def _mark(context: TableContext, hashes: Callable[[Marks], DataFrame]) -> Marks:
     return retry_on_conflict(lambda: add_marks(context, hashes, context.ledger()))
 
 
-def _mark_rejected(context: TableContext, wanted: DataFrame, records: DataFrame, marks: Marks | None) -> Marks | None:
-    """Mark the rejected records that meet the condition, or whose key is marked, by their positions."""
+def _mark_rejected(context: TableContext, where: str, rejected: _Rejected, marks: Marks | None) -> Marks | None:
+    """Mark the rejected records, or elements of one, that meet the condition, or whose key is marked."""
+    if rejected.rows is None:
+        return marks
+    wanted = _where(rejected.rows, where)
     if marks is not None and context.table.key:
-        key_hash = marks.hash_of(*(f"`{name}`" for name in context.table.key))
-        wanted = wanted.union(
-            marks.concerned(records, key_hash, "_source", staged.PARTITION, staged.POSITION)
-            .where("_erased")
-            .select(*wanted.columns)
-        )
+        wanted = wanted.union(_of_marked_keys(marks, rejected.rows))
     wanted = wanted.localCheckpoint()
     if wanted.isEmpty():
         return marks
     place = f"struct(_source AS source, {staged.PARTITION} AS partition, {staged.POSITION} AS position)"
-    return _mark(context, lambda marks: wanted.selectExpr(f"{marks.place_hash(place)} AS hash"))
+
+    def hashes(marks: Marks) -> DataFrame:
+        element = marks.place_hash(place, [staged.INDEX] if context.table.has_elements else [])
+        return wanted.selectExpr(f"IF(_whole, {marks.place_hash(place)}, {element}) AS hash")
+
+    return _mark(context, hashes)
+
+
+def _of_marked_keys(marks: Marks, records: DataFrame) -> DataFrame:
+    """Return the records whose key is marked."""
+    key_hash = marks.hash_of(*(f"`{name}`" for name in marks.table.key))
+    marked_records = marks.concerned(records, key_hash, "_source", staged.PARTITION, staged.POSITION)
+    return marked_records.where("_erased").select(*records.columns)
 
 
 def _remove(stored_table: StoredTable, run: str, erased: Callable[[DataFrame], DataFrame], on: str) -> int:
-    """Delete the rows that match erased ones, in one commit; return how many, and make none if there are none."""
-    rows = erased(stored_table.rows()).localCheckpoint()
+    """Delete the rows that match erased ones, in one commit; return how many, and make none if there are none.
+
+    The rows are those of the version that the commit is planned on: it fails if another commit comes in between.
+    """
+    commit = stored_table.next_commit("erasure", run)
+    rows = erased(stored_table.rows(commit.table_version)).localCheckpoint()
     if rows.isEmpty():
         return 0
-    commit = stored_table.next_commit("erasure", run)
     return stored_table.merge(rows, MergeSpec(on, delete_if="true"), commit).metrics.deleted
 
 
-def _steps(context: TableContext, marks: Marks) -> Iterator[tuple[str, Callable[[], int]]]:
+def _remove_deletes(context: TableContext, erased: Callable[[DataFrame], DataFrame], on: str) -> int:
+    """Delete stored deletes; the merged table then names the version without them."""
+    ledger = context.ledger()
+    deletes = settle_deletes(context, ledger)
+    count = _remove(deletes.stored_table, context.run, erased, on)
+    if count:
+        version = version_to_consume(deletes.stored_table.ledger())
+        context.merged.commit_nothing(ledger.next_commit("erasure", context.run).with_fields(deletes_table=version))
+    return count
+
+
+def _steps(context: TableContext, marks: Marks, rejected: _Rejected) -> Iterator[tuple[str, Callable[[], int]]]:
     """Yield each table with what removes its erased rows: the feed first: the merged rows say what it may have."""
     table, run = context.table, context.run
     key = [f"`{name}`" for name in table.key] or [RECORD]
@@ -187,30 +223,39 @@ def _steps(context: TableContext, marks: Marks) -> Iterator[tuple[str, Callable[
     def of_keys(rows: DataFrame) -> DataFrame:
         return rows.select(*key).distinct().join(versions, F.expr(f"{marks.stored_hash} = _hash")).drop("_hash")
 
-    def of_places(rows: DataFrame) -> DataFrame:
-        hashed_rows = rows.withColumn("_hash", F.expr(marks.place_hash("position")))
-        marked_rows = hashed_rows.join(marks.rows.selectExpr("hash AS _hash"), "_hash", "left_semi")
-        return marked_rows.select("position", "time").distinct()
-
     # a RESTORE brings rows back after their erasure, and the feed reads that
     present_rows = of_records(context.merged.rows()).localCheckpoint()
     versions = _last_versions(marks, present_rows, context.ledger().version)
     is_former = f"{same_row} AND t.source_version <= s._version"
+    if table.delete_rule:
+        yield table.deletes_name, partial(_remove_deletes, context, of_records, same_row)
     steps: list[tuple[StoredTable, Callable[[DataFrame], DataFrame], str]] = [
         (context.stored_table(changes_layout), of_keys, is_former),
         (context.merged, of_records, same_row),
-        (context.stored_table(deletes_layout), of_records, same_row),
         (context.stored_table(base_layout), of_keys, same_row),
-        (context.stored_table(rejected_layout), of_places, "t.position <=> s.position AND t.time <=> s.time"),
+        (context.stored_table(rejected_layout), partial(_rejected_places, marks, rejected), _SAME_PLACE),
     ]
     for stored_table, find, on in steps:
         if open_table(stored_table.layout.uri) is not None:
             yield stored_table.layout.name, partial(_remove, stored_table, run, find, on)
 
 
+def _rejected_places(marks: Marks, rejected: _Rejected, rows: DataFrame) -> DataFrame:
+    """Return the places of the rejected records that are marked, or have a marked element: their bytes are of all."""
+    place = ("source", "partition", "position", "time")
+    hash_ = marks.place_hash("position", ["position.index"] if marks.table.has_elements else [])
+    places = rows.selectExpr("position.*", "time", f"{hash_} AS _hash").select(*place, "_hash")
+    if rejected.rows is not None and marks.table.has_elements:
+        record = f"struct(_source AS source, {staged.PARTITION} AS partition, {staged.POSITION} AS position)"
+        element = f"{marks.place_hash(record, [staged.INDEX])} AS _hash"
+        fields = ("_source", staged.PARTITION, staged.POSITION, staged.TIME)
+        places = places.union(rejected.rows.selectExpr(*fields, element))
+    return places.join(marks.rows.selectExpr("hash AS _hash"), "_hash", "left_semi").select(*place).distinct()
+
+
 def _last_versions(marks: Marks, present_rows: DataFrame, version: int) -> DataFrame:
     """Return by hash the last version whose changes are erased: this one for rows that are present."""
-    rows = marks.rows.select("hash", "version")
+    rows = marks.rows.select("hash", "version").where("version >= 0")
     if marks.table.key:
         rows = rows.union(present_rows.selectExpr(f"{marks.stored_hash} AS hash", f"{version}L AS version"))
     return rows.groupBy("hash").agg(F.max("version").alias("_version")).withColumnRenamed("hash", "_hash")

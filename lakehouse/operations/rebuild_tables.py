@@ -10,25 +10,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.sources import LATEST
 from lakehouse.derived.refresh import refresh_all
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.load import load_base
 from lakehouse.ingest.topics import first_positions, split_by_topic
 from lakehouse.kafka import PATIENCE
-from lakehouse.ledger.commit_infos import of_stream
+from lakehouse.ledger.commit_infos import of_stream, progress_by_source
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger, ledger_of
+from lakehouse.ledger.log import open_table
+from lakehouse.ledger.positions import SourceState
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.operations.planned_changes import batch_layouts, derived_layouts, layouts_of
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
 from lakehouse.sources.table_sources import source_of
+from lakehouse.storage.layout import KEY
 from lakehouse.storage.lock import table_lock
-from lakehouse.storage.table_context import TableContext
+from lakehouse.storage.row_order import merged_layout
+from lakehouse.storage.table_context import FORMER, REBUILT, SWITCH, TableContext
 
-REBUILT, FORMER = ".rebuilt", ".former"  # next to the tables: folders with one folder for each declaration
-_SWITCH, _CAME = "switch.json", "came.json"  # what a switch moves, and what the former tables made room for
+_ANOTHER = "Declare a table with another name."
+_MARGIN = 1_000  # more commits than another process makes while it merges
+_CAME = "came.json"  # the names of the tables that the former ones made room for
 
 
 @dataclass(frozen=True)
@@ -54,34 +60,47 @@ class Places:
         return replace(self, rebuilt=self.former, former=self.rebuilt)
 
     @property
-    def is_switching(self) -> bool:
-        """Whether a switch began and did not end."""
-        return (self.rebuilt / _SWITCH).exists()
+    def interrupted(self) -> "Places | None":
+        """The places of a switch, or of a switch back, that began and did not end; ``None`` if there is none."""
+        return next((places for places in (self, self.reversed) if (places.rebuilt / SWITCH).exists()), None)
 
 
 def count_records(settings: Settings, table: StreamTable, limit: float = PATIENCE) -> int:
     """Return how many records the topics of a table have, all those that it has merged among them.
 
-    Waits at most ``limit`` seconds for the broker. Raises ``LakehouseError`` if some of them have expired, or if the
-    table does not read topics.
+    Waits at most ``limit`` seconds for the broker. Raises ``LakehouseError`` if records are gone, or may be, if the
+    table does not read topics, or if it began at their end.
     """
-    if not table.has_topics:
-        action = "Declare a table with another name."
-        raise LakehouseError(f"{table.name} does not read topics", where=table.place_text, action=action)
+    if not table.has_topics or table.topic_options.start == LATEST:
+        fact = "began at the end of its topic" if table.has_topics else "does not read topics"
+        raise LakehouseError(f"{table.name} {fact}", where=table.place_text, action=_ANOTHER)
     whole_ledger, count = ledger_of(settings, table.name), 0
+    former = {source.text for source in progress_by_source(whole_ledger.last_commit)} | {*whole_ledger.reached}
     for part in split_by_topic(settings, table, limit):
         ledger = _of_topic(whole_ledger, part)
         state = source_of(settings, part).preview_state(ledger, limit)
-        starts = first_positions(ledger)
-        expired = {p: first for p, first in state.earliest.items() if first > starts.get(p, 0)}
-        if expired and ledger.progress:
-            raise LakehouseError(
-                f"Topic {part.topic} no longer has the first records of {table.name}",
-                where=", ".join(f"partition {p} begins at {first:,}" for p, first in sorted(expired.items())),
-                action="A rebuild would lose their rows. Declare a table with another name.",
-            )
+        former.discard(state.source.text)
+        _require_records(table, part, state, ledger)
         count += sum(state.end[p] - state.earliest[p] for p in state.end)
+    if former:
+        fact = f"{table.name} has records of topics that it does not read now, or that were created again"
+        raise LakehouseError(fact, where=", ".join(sorted(former)), action=_ANOTHER)
     return count
+
+
+def _require_records(table: StreamTable, part: StreamTable, state: SourceState, ledger: Ledger) -> None:
+    """Raise ``LakehouseError`` if a topic no longer has every record that was merged."""
+    if state.is_compacted is not False:
+        fact = f"Topic {part.topic} is compacted, or nobody knows whether it is"
+        raise LakehouseError(fact, where=f"table {table.name}", action=_ANOTHER)
+    starts, positions = first_positions(ledger), ledger.progress.positions if ledger.progress else {}
+    lost_partitions = [
+        p for p in positions if state.earliest.get(p, 0) > starts.get(p, 0) or state.end.get(p, 0) < positions[p]
+    ]
+    if lost_partitions:
+        partitions = ", ".join(f"partition {p}" for p in sorted(lost_partitions))
+        fact = f"Topic {part.topic} no longer has every record of {table.name}"
+        raise LakehouseError(fact, where=partitions, action=f"A rebuild would lose their rows. {_ANOTHER}")
 
 
 def _of_topic(ledger: Ledger, part: StreamTable) -> Ledger:
@@ -98,6 +117,7 @@ def build_beside(context: TableContext) -> Entry:
     settings, table = context.settings, context.table
     places = Places.of(settings, table)
     shutil.rmtree(places.rebuilt, ignore_errors=True)
+    _copy_kept(settings, table, places)
     place = dict.fromkeys(("tables", "tables_root"), str(places.rebuilt))  # the root is computed once
     beside = replace(context, settings=settings.model_copy(update=place))
     base = ledger_of(settings, table.base_name) if table.base else None
@@ -105,12 +125,29 @@ def build_beside(context: TableContext) -> Entry:
         load_base(beside, Path(base.newest.commit.folder))
     merge_all(beside)
     former, ledger = ledger_of(settings, table.name), beside.ledger()
-    number = max(former.next_number, ledger.next_number) + 1
+    number = max(former.next_number, ledger.next_number) + _MARGIN
     reason = f"Rebuilt from all records of its topics. The former table ended with version {former.version}."
     commit = ledger.next_commit("acceptance", context.run).with_fields(number=number, reason=reason)
     entry = beside.merged.commit_nothing(commit)
     refresh_all(beside)
     return entry
+
+
+def _copy_kept(settings: Settings, table: StreamTable, places: Places) -> None:
+    """Copy the tables that records do not give again: schemas, references, and the marks of erased keys.
+
+    Raises ``LakehouseError`` if the key changes although keys are erased: their marks are of the former key.
+    """
+    stored_table = open_table(settings.table_uri(table.name))
+    stored_key = stored_table.metadata().configuration.get(KEY, "") if stored_table else ""
+    declared_key = merged_layout(table, settings).enforced_properties.get(KEY, "")
+    if (places.tables / table.erased_name).exists() and stored_key != declared_key:
+        fact = f"The key of {table.name} cannot change: rows were erased by it"
+        raise LakehouseError(fact, where=str(places.tables / table.erased_name), action="Declare the key as before.")
+    names = (table.erased_name, table.schemas_name, *(reference.name for reference in table.references))
+    for name in names:
+        if (places.tables / name).exists():
+            shutil.copytree(places.tables / name, places.rebuilt / name)
 
 
 def switch(settings: Settings, table: StreamTable, places: Places) -> None:
@@ -124,9 +161,9 @@ def switch(settings: Settings, table: StreamTable, places: Places) -> None:
         with ExitStack() as locks:
             for name in names:
                 locks.enter_context(table_lock(str(places.tables / name), name))
-            if not places.is_switching:
+            if not (places.rebuilt / SWITCH).exists():
                 _begin(settings, table, places, names)
-            moves = json.loads((places.rebuilt / _SWITCH).read_text("utf-8"))
+            moves = json.loads((places.rebuilt / SWITCH).read_text("utf-8"))
             for name in moves["out"]:
                 if not (places.former / name).exists():
                     (places.tables / name).rename(places.former / name)
@@ -151,6 +188,6 @@ def _begin(settings: Settings, table: StreamTable, places: Places, names: list[s
     came = places.rebuilt / _CAME  # of a switch back: what the rebuild brought goes with it
     written |= {*json.loads(came.read_text("utf-8"))} if came.exists() else set()
     old_names = [name for name in names if (places.tables / name).exists() and name in {*new_names, *written}]
-    file = places.rebuilt / f"{_SWITCH}.new"
+    file = places.rebuilt / f"{SWITCH}.new"
     file.write_text(json.dumps({"out": old_names, "in": new_names}), "utf-8")
-    file.rename(places.rebuilt / _SWITCH)
+    file.rename(places.rebuilt / SWITCH)

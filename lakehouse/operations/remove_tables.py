@@ -16,10 +16,10 @@ from lakehouse.exports.progress import folder_of
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.ledger.versions import count_rows
 from lakehouse.operations.planned_changes import layouts_of
-from lakehouse.operations.rebuild_tables import FORMER, REBUILT
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
 from lakehouse.storage.lock import table_lock
+from lakehouse.storage.table_context import FORMER, REBUILT
 
 _TRASH = ".removed"  # next to the tables: folders whose files are being deleted
 _OF_REBUILDS = (FORMER, REBUILT)

@@ -66,7 +66,7 @@ def rewrite_tables(context: TableContext) -> list[RewrittenTable]:
 
 def _read_texts(column: Column, texts: DataFrame) -> DataFrame:
     """Read texts (``text``) as records of JSON that have this column alone: a reader of ``RewriteScope``."""
-    read_column = replace(column, source=None, formerly=None, default=None, required=False, invalid=None)
+    read_column = replace(column, source=None, formerly=None, default=None, invalid=None)
     read_column = replace(read_column, keep=False, null_erases=False)
     table = StreamTable("texts", "texts", "Texts that are rewritten.", [read_column], key=(), format=Json())
     record = {

@@ -117,7 +117,7 @@ def _require_readable(layout: Layout, name: str, texts: DataFrame) -> None:
 
 def _declared_name(layout: Layout, name: str) -> str:
     """Return the declared column that a column of any table of the declaration belongs to."""
-    if layout.name == layout.declaration_name:
+    if "source_version" not in layout.names:  # only the change feed has two columns for one
         return name
     return name.removesuffix("_before").removesuffix("_after")
 

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from lakehouse.declaration import StreamTable
-from lakehouse.errors import ConflictError, LedgerError, NotConsumedError
+from lakehouse.errors import ConflictError, LakehouseError, LedgerError, NotConsumedError
 from lakehouse.ledger.commit_infos import progress_by_stream
 from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_of, require_progress
@@ -25,6 +26,21 @@ if TYPE_CHECKING:
 _ATTEMPTS = 5  # plans of a step before it gives up because of other writers
 T = TypeVar("T")
 RetriedErrors = tuple[type[Exception], ...]
+
+
+FORMER, REBUILT, SWITCH = ".former", ".rebuilt", "switch.json"
+"""Next to the tables: folders with one folder for each declaration, and the file of a switch in it; see ``rebuild``."""
+
+
+def require_no_switch(settings: Settings, table: StreamTable) -> None:
+    """Raise ``LakehouseError`` if a rebuild died while it moved the tables of a declaration."""
+    if not settings.store.is_path:
+        return
+    for folder in (REBUILT, FORMER):
+        file = Path(settings.tables_root, folder, table.name, SWITCH)
+        if file.exists():
+            fact, action = f"A rebuild of {table.name} was interrupted", f"Run: lakehouse rebuild {table.name}"
+            raise LakehouseError(fact, where=str(file), action=action)
 
 
 @dataclass(frozen=True)

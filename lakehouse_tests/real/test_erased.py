@@ -15,9 +15,11 @@ from lakehouse.derived.refresh import refresh_all
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import read_again
+from lakehouse.operations import erase_rows
 from lakehouse.operations.erase_rows import Erasure, erase
 from lakehouse.operations.maintain import maintain
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.attacks.dying_deletes import DiedError, dying_after_deletes
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.tables.rows import rows_of
 
@@ -104,12 +106,12 @@ def test_an_erasure_counts_what_it_removed_from_each_table(stream: Stream, erasu
 
 def test_records_that_are_read_again_bring_no_erased_row_back(stream: Stream, erasure: Erasure) -> None:
     (replayed,) = stream.replay()
-    assert (replayed.entry.commit.erased, replayed.entry.metrics.inserted) == (4, 0)
-    assert [outcome.entry.commit.erased for outcome in read_again(stream.context)] == [4]
+    assert (replayed.entry.commit.erased, replayed.entry.metrics.inserted) == (5, 0)
+    assert [outcome.entry.commit.erased for outcome in read_again(stream.context)] == [5]
     wider = replace(stream, table=replace(stream.table, columns=[*COLUMNS[:2], replace(COLUMNS[2], between=None)]))
     assert redrive(wider.context) == []
     (correction,) = read_again(wider.context)
-    assert (correction.entry.commit.erased, correction.entry.metrics.inserted) == (4, 0)
+    assert (correction.entry.commit.erased, correction.entry.metrics.inserted) == (5, 0)
     refresh_all(stream.context)
     assert orders(stream) == [(2, BOB, 20), (5, BOB, 51)]
     assert not [row for row in rows_of(stream.settings, stream.table.changes_name) if ANN in str(row)]
@@ -140,6 +142,69 @@ def test_no_file_has_a_value_of_the_person_once_its_retention_ended(stream: Stre
     for log in folder.glob(f"{stream.table.name}*/_delta_log"):
         DeltaTable(log.parent).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False, full=True)
     assert values_in(folder) == set()
+
+
+def test_another_record_of_a_key_does_not_become_its_row_because_its_newer_one_is_rejected(
+    spark: SparkSession, broker: Settings
+) -> None:
+    stream = new_stream(spark, broker)
+    erase(stream.context, f"person = '{ANN}'")
+    narrow = [*COLUMNS[:2], replace(COLUMNS[2], between=(0, 50))]
+    stream.table = replace(stream.table, columns=narrow)
+    read_again(stream.context)
+    assert orders(stream) == [(2, BOB, 20)]
+
+
+def test_a_record_that_is_merged_during_an_erasure_stays(
+    spark: SparkSession, broker: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = new_stream(spark, broker)
+    remove, merged_between = erase_rows._remove, list[Any]()
+
+    def merge_and_remove(stored_table: Any, run: str, erased: Any, on: str) -> int:
+        def find(rows: Any) -> Any:
+            if stored_table.layout.name == stream.table.name and not merged_between:
+                merged_between.extend(stream.send_and_merge(order(1, BOB, 12)))
+            return erased(rows)
+
+        return remove(stored_table, run, find, on)
+
+    monkeypatch.setattr(erase_rows, "_remove", merge_and_remove)
+    erase(stream.context, f"person = '{ANN}'")
+    assert merged_between
+    assert orders(stream) == [(1, BOB, 12), (2, BOB, 20), (5, BOB, 51)]
+
+
+def test_an_erased_delete_does_not_count_again_after_a_batch_that_died(spark: SparkSession, broker: Settings) -> None:
+    stream = new_stream(spark, broker)
+    assert erase(stream.context, "order_id = 6").removed[stream.table.deletes_name] == 1
+    stream.send(order(2, BOB, 20, operation="DELETE"))
+    with dying_after_deletes(), pytest.raises(DiedError):
+        stream.merge()
+    stream.merge()
+    deletes = rows_of(stream.settings, stream.table.deletes_name)
+    assert [row["order_id"] for row in deletes] == [2]
+
+
+def test_the_other_elements_of_a_record_with_an_erased_one_stay(spark: SparkSession, broker: Settings) -> None:
+    stream = Stream.create(
+        spark,
+        broker,
+        columns=COLUMNS,
+        key=["order_id"],
+        rows_from="orders",
+        partition_by=None,
+        base=None,
+        rollups=[],
+        references=[],
+    )
+    stream.send_and_merge(b'{"orders": [' + order(1, ANN, 5000) + b", " + order(2, BOB, 20) + b"]}")
+    erase(stream.context, f"person = '{ANN}'")
+    assert not rows_of(stream.settings, stream.table.rejected_name)
+    outcomes = read_again(stream.context)
+    assert [outcome.entry.commit.erased for outcome in outcomes] == [1]
+    assert orders(stream) == [(2, BOB, 20)]
+    assert not rows_of(stream.settings, stream.table.rejected_name)
 
 
 def test_a_condition_that_cannot_be_computed_changes_nothing(stream: Stream, erasure: Erasure) -> None:

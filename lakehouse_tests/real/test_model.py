@@ -57,7 +57,7 @@ def test_records_that_are_read_again_give_the_rows_of_a_merge_from_the_beginning
     class Tested(machine):  # type: ignore[valid-type, misc]
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: None)
 
-    assert run_corrections(Tested, rounds=5).corrected
+    assert run_corrections(Tested, rounds=6).corrected
 
 
 @pytest.mark.invariant("5.3")

@@ -74,7 +74,7 @@ def corrected(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     records = tmp_path_factory.mktemp("records") / "orders.jsonl"
     records.write_text(RECORDS)
     declare(lake, WRONG)
-    output_of("publish", "orders", str(records), "--force")
+    output_of("publish", "orders", str(records), "--force", "--partitions", "1")
     outputs = {"merged": read_json_output("merge", "orders"), "wrong": amounts()}
     declare(lake, RIGHT)
     outputs["replayed"] = read_json_output("replay", "orders")

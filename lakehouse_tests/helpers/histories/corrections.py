@@ -10,6 +10,7 @@ from hypothesis.stateful import precondition, rule
 
 from lakehouse.ingest.batches import Request
 from lakehouse.ingest.replay import read_again
+from lakehouse.ledger.positions import Range
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.histories.delete_histories import LETTERS as DELETE_LETTERS
 from lakehouse_tests.helpers.histories.delete_histories import DeleteHistories
@@ -33,17 +34,19 @@ def correct(model: Model, ranges: Ranges) -> ModelCounts:
     before = dict(model.now.rows)
     forgotten = {key for key, row in before.items() if _forget(row, read) != row}
     deletes = {(record.key, record.order) for record in passing if record.deletes}
+    deletes_before = len(model.now.deletes)
     model.now.rows = {key: _forget(row, read) for key, row in before.items()}
     model.now.deletes = {
         key: order for key, order in model.now.deletes.items() if not _is_of(order, read) or (key, order) in deletes
     }
+    has_former_deletes = len(model.now.deletes) < deletes_before
     counts = model.replay(ranges)
     model.now.rows = {key: row for key, row in model.now.rows.items() if row.order != _NO_ORDER}
     newest = {record.key: record for record in sorted(passing, key=lambda record: record.order) if record.key}
-    withdrawn = forgotten - newest.keys()
-    if withdrawn:
+    outcomes = _outcomes(before, model.now.rows, newest, forgotten)
+    if outcomes["corrected"] or has_former_deletes:
         model.now.base_version = None
-    return replace(counts, **_outcomes(before, model.now.rows, newest, forgotten), withdrawn=len(withdrawn))
+    return replace(counts, **outcomes, withdrawn=len(forgotten - newest.keys()))
 
 
 def _outcomes(
@@ -105,7 +108,20 @@ class ReadsAgain(Histories):
     @rule(rules=st.sampled_from(RULES), size=st.sampled_from([None, None, 4]))
     def read_again(self, rules: Any, size: int | None) -> None:
         self.declare(rules)
-        outcomes = read_again(TableContext(self.spark, self.settings, self.table), None, Request(size))
+        self.read_ranges_again(None, size)
+        self.require_newest_records()
+
+    def read_halves_again(self, rules: Any) -> None:
+        """Read the beginnings of the partitions again, then the rest: together they are everything."""
+        self.declare(rules)
+        ends = self.model.now.progress
+        self.read_ranges_again([Range(p, 0, end // 2) for p, end in ends.items() if end > 1], None)
+        self.read_ranges_again([Range(p, end // 2, end) for p, end in ends.items() if end], None)
+        self.require_newest_records()
+
+    def read_ranges_again(self, ranges: list[Range] | None, size: int | None) -> None:
+        context = TableContext(self.spark, self.settings, self.table)
+        outcomes = read_again(context, None if ranges is None else {self.table.topic: ranges}, Request(size))
         base_outcomes = [outcome for outcome in outcomes if outcome.entry.commit.kind == "base"]
         for outcome in outcomes:
             kind = outcome.entry.commit.kind
@@ -116,7 +132,6 @@ class ReadsAgain(Histories):
         self.expect_base(base_outcomes)
         assert not base_outcomes, "base rows were merged without a reason"
         self.model.committed(self.tables.version)
-        self.require_newest_records()
 
     def require_newest_records(self) -> None:
         """Require the rows that a merge of all records by the rules of now would give."""
@@ -165,7 +180,10 @@ def run_corrections(machine: type[ReadsAgain], rounds: int) -> ReadsAgain:
         for letters, rules, size, partition in parts:
             history.send_and_merge(letters, partition, size)
             history.tables_equal_the_model()
-            history.read_again(rules, size)
+            if size is None:
+                history.read_again(rules, size)
+            else:
+                history.read_halves_again(rules)
             history.tables_equal_the_model()
 
     run()

@@ -148,9 +148,10 @@ def rebuild(
 ) -> None:
     """Start a table again from all records of its topics, after any change of its declaration, also of its key.
 
-    Builds new tables beside the stored ones: rows, rejected records, deletes, change feed and rollups. Then puts them
-    in their place; --undo brings the former ones back. Refused if the topics no longer have every record, or if another
-    table or a view reads one of the tables. Exports begin again.
+    Builds new tables beside the stored ones, from the records and base files: rows, rejected records, deletes, change
+    feed and rollups. Then puts them in their place. --undo brings the former ones back, and deletes the new ones; the
+    next rebuild, or an erasure, deletes the former ones. Refused if records are gone or may be, in an object store, and
+    while a declared table or view reads one of the tables. Exports begin again.
     """
     from lakehouse.ledger.versions import count_rows
     from lakehouse.operations.rebuild_tables import Places, switch
@@ -160,7 +161,7 @@ def rebuild(
     places = Places.of(settings, stream_table)
     if places.interrupted:
         switch(settings, stream_table, places.interrupted)
-        return print_line(f"Completed the switch of {stream_table.name} that was interrupted. Now run it again.")
+        return print_line(f"Completed the switch of {stream_table.name} that was interrupted.")
     if undo and not (places.former / stream_table.name).exists():
         raise typer.BadParameter(f"There is no former version of {stream_table.name}", param_hint="--undo")
     if not undo:
@@ -190,7 +191,7 @@ def _build_beside(settings: "Settings", table: "StreamTable", yes: bool) -> None
             build_beside(context)
 
 
-@commands.command(epilog=examples('lakehouse erase orders --where "user_id = 1005"'))
+@commands.command(epilog=examples("""lakehouse erase orders --where "customer = 'Ada'\""""))
 def erase(
     table: TableArgument = None,
     where: Annotated[
@@ -202,8 +203,8 @@ def erase(
 ) -> None:
     """Erase rows and everything that the tables keep of their keys: former values, rejected records and deletes.
 
-    A mark without any value keeps replays, redrives and restores from bringing them back; a later record of a key is a
-    new row. Then says what still holds values, and until when.
+    Marks, which are hashes of keys, keep replays and redrives from bringing them back; after a restore, run it without
+    --where. A later record of a key is a new row. Then says what still holds values, and until when.
     """
     from lakehouse.declaration.sql.parsed import named_columns
     from lakehouse.operations.erase_rows import erase as erase_rows

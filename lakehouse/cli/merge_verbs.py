@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -241,8 +242,8 @@ def replay(
     """Merge records again that were merged before: by default everything that its topics still have.
 
     Rows that are up to date do not change. Progress does not move. If the table reads several topics, ranges need
-    --topic. With --again, a row of a record that is read changes where the declaration now says another value, and is
-    removed if it now rejects the record.
+    --topic. With --again, stored rows follow their records as declared now: they change, or are removed if the record
+    is rejected, filtered, or has another key. It does not ask.
     """
     from lakehouse.derived.refresh import refresh_all, refresh_and_retry
     from lakehouse.ingest.replay import read_again
@@ -254,13 +255,11 @@ def replay(
     is_part = bool(requested_ranges) or topic is not None
     part = select_topic(stream_table, topic) if is_part else stream_table
     services = broker(settings, stream_table, with_registry=reads_again and stream_table.has_schemas)
-    with services, table_context(settings, stream_table) as context, spinner("Replaying"):
-        if reads_again:
-            ranges_by_topic = {part.topic: requested_ranges} if is_part else None
-            outcomes = refresh_and_retry(context, lambda: read_again(context, ranges_by_topic))
-        else:
-            part_context = replace(context, table=part)
-            outcomes = refresh_and_retry(part_context, lambda: merge_again(part_context, requested_ranges))
+    ranges_by_topic = {part.topic: requested_ranges} if is_part else None
+    read_table = stream_table if reads_again else part
+    with services, table_context(settings, read_table) as context, spinner("Replaying"):
+        correct, repeat = partial(read_again, context, ranges_by_topic), partial(merge_again, context, requested_ranges)
+        outcomes = refresh_and_retry(context, correct if reads_again else repeat)
         derived_updates = refresh_all(context)
     return show_outcomes(stream_table, outcomes, derived_updates, json)
 

@@ -71,7 +71,7 @@ def erase(context: TableContext, where: str | None) -> Erasure:
 
 @dataclass(frozen=True)
 class _Rejected:
-    """The rejected records of which some columns can be read, and how many others there are."""
+    """The rejected records of which some columns can be read, and how many other_rows there are."""
 
     rows: DataFrame | None
     unreadable: int
@@ -124,12 +124,14 @@ def _mark_keys(context: TableContext, where: str, rejected: _Rejected) -> Marks 
     keys = reduce(DataFrame.union, found_keys).distinct().localCheckpoint()
     marks = None if keys.isEmpty() else _mark(context, lambda marks: keys.selectExpr(f"{marks.stored_hash} AS hash"))
     if former:
-        others = rows.join(reduce(DataFrame.union, former).distinct(), list(table.key), "left_semi")
-        others = others.join(keys, list(table.key), "left_anti").where(f"{RECORD}.position IS NOT NULL")
+        other_rows = rows.join(reduce(DataFrame.union, former).distinct(), list(table.key), "left_semi")
+        other_rows = other_rows.join(keys, list(table.key), "left_anti").where(f"{RECORD}.position IS NOT NULL")
         end = f"map(CAST({RECORD}.partition AS STRING), {RECORD}.position)"
-        others = others.select(*wanted, F.expr(f"to_json(map({RECORD}.source, {end})) AS ends")).localCheckpoint()
-        if not others.isEmpty():
-            marks = _mark(context, lambda marks: others.selectExpr(f"{marks.stored_hash} AS hash", "ends"))
+        other_rows = other_rows.select(
+            *wanted, F.expr(f"to_json(map({RECORD}.source, {end})) AS ends")
+        ).localCheckpoint()
+        if not other_rows.isEmpty():
+            marks = _mark(context, lambda marks: other_rows.selectExpr(f"{marks.stored_hash} AS hash", "ends"))
     return marks
 
 

@@ -130,6 +130,9 @@ def build_beside(context: TableContext) -> Entry:
     commit = ledger.next_commit("acceptance", context.run).with_fields(number=number, reason=reason)
     entry = beside.merged.commit_nothing(commit)
     refresh_all(beside)
+    if ledger_of(settings, table.erased_name).version != ledger_of(beside.settings, table.erased_name).version:
+        fact = f"Rows of {table.name} were erased meanwhile"
+        raise LakehouseError(fact, where=str(places.rebuilt), action="Nothing was switched. Run it again.")
     return entry
 
 
@@ -180,13 +183,15 @@ def _begin(settings: Settings, table: StreamTable, places: Places, names: list[s
     """Write what a switch moves: what was loaded and not rebuilt, such as references, stays."""
     shutil.rmtree(places.former, ignore_errors=True)
     places.former.mkdir(parents=True)
-    new_names = [name for name in names if (places.rebuilt / name).exists()]
+    kept_names = {table.erased_name, *(reference.name for reference in table.references)}  # copies, to build with
+    new_names = [name for name in names if (places.rebuilt / name).exists() and name not in kept_names]
     written = {
         table.name,
         *(part.name for part in (*batch_layouts(settings, table), *derived_layouts(settings, table))),
     }
-    came = places.rebuilt / _CAME  # of a switch back: what the rebuild brought goes with it
-    written |= {*json.loads(came.read_text("utf-8"))} if came.exists() else set()
+    came = places.rebuilt / _CAME
+    if came.exists():  # a switch back: only what the rebuild brought goes, whatever is declared by now
+        written = {*json.loads(came.read_text("utf-8"))}
     old_names = [name for name in names if (places.tables / name).exists() and name in {*new_names, *written}]
     file = places.rebuilt / f"{SWITCH}.new"
     file.write_text(json.dumps({"out": old_names, "in": new_names}), "utf-8")

@@ -130,8 +130,8 @@ def test_the_form_of_version_17_is_unchanged():
         " reason"
     )
     assert field_names(Totals) == (
-        "batches read empty rows_read filtered rejected duplicate rounded equal_versions inserted updated deleted"
-        " deletes_without_row stale times_back"
+        "batches read empty rows_read filtered erased rejected duplicate rounded equal_versions inserted updated"
+        " deleted deletes_without_row stale times_back"
     )
     assert [field.name for field in fields(SourceId)] == ["kind", "identity"]
     assert [field.name for field in fields(Range)] == ["partition", "start", "end"]

@@ -219,11 +219,11 @@ def erase(
     needs_registry = registry(settings, needed=stream_table.has_schemas)  # of rejected records
     with needs_registry, table_context(settings, stream_table) as context, spinner("Erasing"):
         erasure = erase_rows(context, where)
+    if settings.store.is_path:
+        rmtree(Places.of(settings, stream_table).former, ignore_errors=True)
     if json:
         return print_json(asdict(erasure))
     print_table(["table", "rows erased"], list(erasure.removed.items()))
-    if settings.store.is_path:
-        rmtree(Places.of(settings, stream_table).former, ignore_errors=True)
     if erasure.unreadable:
         records = count_text(erasure.unreadable, "rejected record")
         print_notice(f"{records} could not be read: lakehouse rejected {stream_table.name} shows them.")

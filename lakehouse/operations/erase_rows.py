@@ -31,7 +31,7 @@ from lakehouse.ledger.log import open_table
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys
 from lakehouse.storage.row_order import same_place, same_record
 from lakehouse.storage.stored_table import StoredTable
-from lakehouse.storage.table_context import TableContext, retry_on_conflict
+from lakehouse.storage.table_context import TableContext, require_no_switch, retry_on_conflict
 
 _SAME_PLACE = f"{same_place('t.position', 's')} AND t.time <=> s.time"
 _PLACES = ("position.source AS _source", "position.partition AS _p", "position.position AS _o", "time AS _t")
@@ -53,6 +53,7 @@ def erase(context: TableContext, where: str | None) -> Erasure:
     """
     if not context.ledger().exists:
         raise LakehouseError(f"{context.table.name} does not exist yet", action="Nothing was changed.")
+    require_no_switch(context.settings, context.table)
     refresh_all(context)
     rejected = _Rejected.of(context, {*context.table.key, *(named_columns(where) if where else ())})
     marks = read_marks(context)

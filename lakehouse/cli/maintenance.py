@@ -148,7 +148,7 @@ def rebuild(
 ) -> None:
     """Start a table again from all records of its topics, after any change of its declaration, also of its key.
 
-    Builds new tables beside the stored ones, from the records and base files: rows, rejected records, deletes, change
+    Builds new tables next to the stored ones, from the records and base files: rows, rejected records, deletes, change
     feed and rollups. Then puts them in their place. --undo brings the former ones back, and deletes the new ones; the
     next rebuild, or an erasure, deletes the former ones. Refused if records are gone or may be, in an object store, and
     while a declared table or view reads one of the tables. Exports begin again.
@@ -165,7 +165,7 @@ def rebuild(
     if undo and not (places.former / stream_table.name).exists():
         raise typer.BadParameter(f"There is no former version of {stream_table.name}", param_hint="--undo")
     if not undo:
-        _build_beside(settings, stream_table, yes)
+        _build_copies(settings, stream_table, yes)
     switch(settings, stream_table, places.reversed if undo else places)
     if undo:
         rmtree(places.rebuilt)
@@ -174,10 +174,10 @@ def rebuild(
     return print_line(f"{verb} tables of {stream_table.name}: {rows:,} rows.")
 
 
-def _build_beside(settings: "Settings", table: "StreamTable", yes: bool) -> None:
+def _build_copies(settings: "Settings", table: "StreamTable", yes: bool) -> None:
     from lakehouse.discovery import declared_tables, declared_views
     from lakehouse.ledger.versions import count_rows
-    from lakehouse.operations.rebuild_tables import build_beside, count_records
+    from lakehouse.operations.rebuild_tables import build_copies, count_records
     from lakehouse.operations.remove_tables import require_no_reader
 
     require_no_reader(settings, table, declared_tables(settings), declared_views(settings))
@@ -187,8 +187,8 @@ def _build_beside(settings: "Settings", table: "StreamTable", yes: bool) -> None
         print_line(f"{table.topic_text} has all records, {count:,}. {table.name} has {rows:,} rows now.")
         if not yes:
             typer.confirm(f"Build {table.name} again from them?", abort=True, err=True)
-        with table_context(settings, table) as context, spinner("Building beside the stored tables"):
-            build_beside(context)
+        with table_context(settings, table) as context, spinner("Building next to the stored tables"):
+            build_copies(context)
 
 
 @commands.command(epilog=examples("""lakehouse erase orders --where "customer = 'Ada'\""""))

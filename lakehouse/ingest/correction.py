@@ -1,7 +1,7 @@
 """Corrections: records are read again by the declaration of now, and what is stored of them follows.
 
 A stored row, and a stored value of a kept column, comes from one record. If that record is read again, the newest row
-of its key replaces it where values differ, whatever its order. If no record that was read gives its key a row any
+of its key replaces it where values differ, in any order. If no record that was read gives its key a row any
 more, the row is withdrawn: it is removed. Rows of other records are compared as in every batch.
 """
 

@@ -79,7 +79,7 @@ class _Rejected:
 
     @classmethod
     def of(cls, context: TableContext, names: Collection[str]) -> "_Rejected":
-        """Read these columns of them, whatever else is wrong with the records."""
+        """Read these columns of them, even if others are wrong."""
         table, rejected_table = context.table, context.stored_table(rejected_layout)
         if open_table(rejected_table.layout.uri) is None:
             return cls(None, 0)

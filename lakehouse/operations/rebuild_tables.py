@@ -1,4 +1,4 @@
-"""Rebuilds the tables of a declaration beside the stored ones, from all records of its topics, and switches to them.
+"""Rebuilds the tables of a declaration next to the stored ones, from all records of its topics, and switches to them.
 
 The former tables stay in a folder of their own, until the next rebuild or a removal: they can be switched back.
 """
@@ -39,7 +39,7 @@ _CAME = "came.json"  # the names of the tables that the former ones made room fo
 
 @dataclass(frozen=True)
 class Places:
-    """The folders of a rebuild: of the stored tables, of those that were built beside them, and of the former ones."""
+    """The folders of a rebuild: of the stored tables, of those that were built next to them, and of the former ones."""
 
     tables: Path
     rebuilt: Path
@@ -108,8 +108,8 @@ def _of_topic(ledger: Ledger, part: StreamTable) -> Ledger:
     return ledger.of_stream(part.topic) if commit and of_stream(commit, part.topic).source else ledger
 
 
-def build_beside(context: TableContext) -> Entry:
-    """Merge every record, and the base files of the last load, into new tables beside the stored ones.
+def build_copies(context: TableContext) -> Entry:
+    """Merge every record, and the base files of the last load, into new tables next to the stored ones.
 
     What an earlier rebuild left there is deleted first. The last commit has a greater number than any commit of the
     stored table: what was planned on that is refused after the switch.
@@ -119,18 +119,18 @@ def build_beside(context: TableContext) -> Entry:
     shutil.rmtree(places.rebuilt, ignore_errors=True)
     _copy_kept(settings, table, places)
     place = dict.fromkeys(("tables", "tables_root"), str(places.rebuilt))  # the root is computed once
-    beside = replace(context, settings=settings.model_copy(update=place))
+    build_context = replace(context, settings=settings.model_copy(update=place))
     base = ledger_of(settings, table.base_name) if table.base else None
     if base and base.newest and base.newest.commit.folder:
-        load_base(beside, Path(base.newest.commit.folder))
-    merge_all(beside)
-    former, ledger = ledger_of(settings, table.name), beside.ledger()
+        load_base(build_context, Path(base.newest.commit.folder))
+    merge_all(build_context)
+    former, ledger = ledger_of(settings, table.name), build_context.ledger()
     number = max(former.next_number, ledger.next_number) + _MARGIN
     reason = f"Rebuilt from all records of its topics. The former table ended with version {former.version}."
     commit = ledger.next_commit("acceptance", context.run).with_fields(number=number, reason=reason)
-    entry = beside.merged.commit_nothing(commit)
-    refresh_all(beside)
-    if ledger_of(settings, table.erased_name).version != ledger_of(beside.settings, table.erased_name).version:
+    entry = build_context.merged.commit_nothing(commit)
+    refresh_all(build_context)
+    if ledger_of(settings, table.erased_name).version != ledger_of(build_context.settings, table.erased_name).version:
         fact = f"Rows of {table.name} were erased meanwhile"
         raise LakehouseError(fact, where=str(places.rebuilt), action="Nothing was switched. Run it again.")
     return entry
@@ -190,7 +190,7 @@ def _begin(settings: Settings, table: StreamTable, places: Places, names: list[s
         *(part.name for part in (*batch_layouts(settings, table), *derived_layouts(settings, table))),
     }
     came = places.rebuilt / _CAME
-    if came.exists():  # a switch back: only what the rebuild brought goes, whatever is declared by now
+    if came.exists():  # a switch back: only what the rebuild brought goes, not what is declared by now
         written = {*json.loads(came.read_text("utf-8"))}
     old_names = [name for name in names if (places.tables / name).exists() and name in {*new_names, *written}]
     file = places.rebuilt / f"{SWITCH}.new"

@@ -124,8 +124,14 @@ def test_if_a_table_fails_all_other_tables_are_maintained(
         maintain.maintain_all(contexts, results.append)
     assert error_info.value is error
     assert [result.name for result in results] == [
-        "orders_rejected", "orders_changes", "visits", "visits_rejected", "visits_changes"
-    ]  # fmt: skip
+        "orders_rejected",
+        "orders_changes",
+        "orders_erased",
+        "visits",
+        "visits_rejected",
+        "visits_changes",
+        "visits_erased",
+    ]
 
 
 def test_if_several_tables_fail_one_error_names_all_of_them(
@@ -135,7 +141,7 @@ def test_if_several_tables_fail_one_error_names_all_of_them(
     results: list[Maintained] = []
     with pytest.raises(LakehouseError, match=r"Maintenance of 2 tables failed: A file is missing\. odd"):
         maintain.maintain_all(contexts, results.append)
-    assert len(results) == 4
+    assert len(results) == 6
 
 
 def test_a_merged_table_without_recorded_progress_is_skipped_and_the_others_are_maintained(
@@ -150,4 +156,4 @@ def test_a_merged_table_without_recorded_progress_is_skipped_and_the_others_are_
     results: list[Maintained] = []
     with pytest.raises(LedgerError):
         maintain.maintain(contexts[0], results.append)
-    assert [result.name for result in results] == ["orders_rejected", "orders_changes"]
+    assert [result.name for result in results] == ["orders_rejected", "orders_changes", "orders_erased"]

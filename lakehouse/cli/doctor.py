@@ -318,8 +318,8 @@ def _failed_runs(settings: "Settings") -> Iterator[Part]:
         yield Part("failed runs", "", "note", f"Cannot be read now; {ui} which runs failed: {error}")
         return
     if runs is None:
-        fact = f"{folder / 'dagster.yaml'} names another storage; {ui} which runs failed."
-        yield Part("failed runs", "", "note", f"Not checked: {fact}")
+        detail = f"Not checked: {folder / 'dagster.yaml'} names another storage; {ui} which runs failed."
+        yield Part("failed runs", "", "note", detail)
         return
     for failed_run in runs[:_MAX_FAILED_RUNS]:
         yield Part("failed run", failed_run.run[:8], "note", f"{failed_run}; {ui} why, at /runs/{failed_run.run}.")
@@ -350,5 +350,5 @@ def _is_writable(folder: Path) -> bool:
 def _declarations(settings: "Settings") -> Part:
     from lakehouse.discovery import declared_tables
 
-    names = [table.name for table in declared_tables(settings)]
-    return Part("declarations", f"{len(names)}", "ok", ", ".join(names))
+    tables = declared_tables(settings)
+    return Part("declarations", f"{len(tables)}", "ok", f"{', '.join(table.name for table in tables)}")

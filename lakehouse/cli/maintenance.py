@@ -1,4 +1,4 @@
-"""Commands for the files of tables: ``maintain``, ``rewrite``, ``restore``, ``rebuild`` and ``remove``."""
+"""Commands for the files of tables: ``maintain``, ``rewrite``, ``restore``, ``rebuild``, ``erase``, ``remove``."""
 
 from dataclasses import asdict
 from shutil import rmtree
@@ -151,7 +151,8 @@ def rebuild(
     Builds new tables next to the stored ones, from the records and base files: rows, rejected records, deletes, change
     feed and rollups. Then puts them in their place. --undo brings the former ones back, and deletes the new ones; the
     next rebuild, or an erasure, deletes the former ones. Refused if records are gone or may be, in an object store, and
-    while a declared table or view reads one of the tables. Exports begin again.
+    while a declared table or view reads one of the tables. An export of changes stops: lakehouse export NAME --whole
+    begins it again.
     """
     from lakehouse.ledger.versions import count_rows
     from lakehouse.operations.rebuild_tables import Places, switch
@@ -241,7 +242,9 @@ def _print_remains(settings: "Settings", table: "StreamTable") -> None:
     print_line("The logs of the tables keep the least and greatest values of files for 30 days.")
     exports = [export.name for export in exports_of(table, find_exports(settings))]
     if exports:
-        print_line(f"Exports keep what they published: {', '.join(exports)}. Publish them again: lakehouse export.")
+        print_line(
+            f"Exports keep what they published: {', '.join(exports)}. Write them again: lakehouse export --whole."
+        )
     print_line(f"Not erased: the records of {table.place_text}, base files, and backups.")
 
 

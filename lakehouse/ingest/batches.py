@@ -296,12 +296,12 @@ def commit_batch(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
     if counts.truncates:
         batch = delete_truncated(context, batch)
     # before the rows: those of rejected records are removed by a correction, and are not read at all after a batch
-    stores_first = batch.commit.kind in ("batch", "correction")
-    has_unmarked = stores_first and store_rejected(table, rejected_table, batch, is_committed=False)
-    if stores_first:
+    has_unmarked = True
+    if batch.commit.kind in ("batch", "correction"):
+        has_unmarked = store_rejected(table, rejected_table, batch, is_committed=False)
         batch = replace(batch, commit=name_rejections(context, batch.ledger, batch.commit))
     entry = (append_records if table.is_log else merge_by_key)(context, batch, counts)
-    if has_unmarked or not stores_first:
+    if has_unmarked:
         _mark_resolved(context, batch)
     return require_accounted(entry, table.name)
 

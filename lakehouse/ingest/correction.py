@@ -1,8 +1,8 @@
 """Corrections: records are read again by the declaration of now, and what is stored of them follows.
 
 A stored row, and a stored value of a kept column, comes from one record. If that record is read again, the newest row
-of its key replaces it where values differ, in any order. If no record that was read gives its key a row any
-more, the row is withdrawn: it is removed. Rows of other records are compared as in every batch.
+of its key replaces it where values differ, whether it is newer or not. If no record that was read gives its key a row
+any more, the row is withdrawn: it is removed. Rows of other records are compared as in every batch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,10 +30,10 @@ _PLACE = (staged.PARTITION, staged.POSITION, staged.TIME)
 _IS_READ = "_is_read"
 
 
-def outdated_ranges(ledger: Ledger, table: StreamTable) -> dict[str, tuple[Range, ...]]:
-    """Return by source the positions whose records were decoded by another meaning than that of the declaration."""
+def outdated_ranges(ledger: Ledger, meaning: str) -> dict[str, tuple[Range, ...]]:
+    """Return by source the positions whose records were decoded by another meaning than this one."""
     commit = ledger.last_commit
-    if commit is None or commit.meaning in ("", meaning_of(table)):
+    if commit is None or commit.meaning in ("", meaning):
         return commit.outdated if commit else {}
     return {
         source.text: tuple(Range(partition, 0, end) for partition, end in sorted(positions.items()) if end)
@@ -43,7 +43,8 @@ def outdated_ranges(ledger: Ledger, table: StreamTable) -> dict[str, tuple[Range
 
 def note_meaning(commit: Commit, ledger: Ledger, table: StreamTable) -> Commit:
     """Return the commit of a batch with the meaning of its values, and what was decoded by another one."""
-    return commit.with_fields(meaning=meaning_of(table), outdated=outdated_ranges(ledger, table))
+    meaning = meaning_of(table)
+    return commit.with_fields(meaning=meaning, outdated=outdated_ranges(ledger, meaning))
 
 
 def subtract_ranges(ranges: Iterable[Range], read_ranges: Sequence[Range]) -> Iterator[Range]:

@@ -130,7 +130,8 @@ def without_erased(context: TableContext, base_rows: DataFrame) -> DataFrame:
     marks = read_marks(context)
     if marks is None:
         return base_rows
-    concerned_rows = marks.concerned(base_rows, marks.stored_hash, "NULL", "NULL", "CAST(NULL AS BIGINT)")
+    place = [f"CAST(NULL AS {type_})" for type_ in ("STRING", "INT", "BIGINT")]  # a base row has none
+    concerned_rows = marks.concerned(base_rows, marks.stored_hash, *place)
     return concerned_rows.where("NOT _erased").drop("_erased")
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lakehouse.declaration import Files, Generated, StreamTable, TableRows, TopicPattern
 from lakehouse.declaration.names import RECORD
-from lakehouse.declaration.snapshot import differences
+from lakehouse.declaration.snapshot import differences, meaning_of
 from lakehouse.derived.feed import changes_layout
 from lakehouse.derived.refresh import is_as_declared, rollup_layout
 from lakehouse.errors import DeclarationError, LakehouseError, LedgerError, StoreUnreachableError, TableError
@@ -150,7 +150,7 @@ def plan_reading(settings: Settings, table: StreamTable) -> list[Change]:
         ledger = merged_ledger(settings, table)
     except LakehouseError:  # plan_changes reports it
         return []
-    outdated = outdated_ranges(ledger, table)
+    outdated = outdated_ranges(ledger, meaning_of(table))
     rows = _count_rows_of(ledger.uri, outdated)
     if not rows:
         return []

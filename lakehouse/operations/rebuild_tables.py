@@ -18,7 +18,6 @@ from lakehouse.ingest.load import load_base
 from lakehouse.ingest.topics import first_positions, split_by_topic
 from lakehouse.kafka import PATIENCE
 from lakehouse.ledger.commit_infos import of_stream, progress_by_source
-from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.positions import SourceState
@@ -108,7 +107,7 @@ def _of_topic(ledger: Ledger, part: StreamTable) -> Ledger:
     return ledger.of_stream(part.topic) if commit and of_stream(commit, part.topic).source else ledger
 
 
-def build_copies(context: TableContext) -> Entry:
+def build_copies(context: TableContext) -> None:
     """Merge every record, and the base files of the last load, into new tables next to the stored ones.
 
     What an earlier rebuild left there is deleted first. The last commit has a greater number than any commit of the
@@ -128,12 +127,11 @@ def build_copies(context: TableContext) -> Entry:
     number = max(former.next_number, ledger.next_number) + _MARGIN
     reason = f"Rebuilt from all records of its topics. The former table ended with version {former.version}."
     commit = ledger.next_commit("acceptance", context.run).with_fields(number=number, reason=reason)
-    entry = build_context.merged.commit_nothing(commit)
+    build_context.merged.commit_nothing(commit)
     refresh_all(build_context)
     if ledger_of(settings, table.erased_name).version != ledger_of(build_context.settings, table.erased_name).version:
         fact = f"Rows of {table.name} were erased meanwhile"
         raise LakehouseError(fact, where=str(places.rebuilt), action="Nothing was switched. Run it again.")
-    return entry
 
 
 def _copy_kept(settings: Settings, table: StreamTable, places: Places) -> None:

@@ -41,9 +41,9 @@ def rewrite_tables(context: TableContext) -> list[RewrittenTable]:
     """Rewrite all rows of each table whose types or partitions differ from its declaration.
 
     The values stay the same: if a value would change, the function raises an error before it writes anything. A text is
-    read by ``written`` and ``null_values`` of its column, if it has them. Progress
-    and accounting continue; the change feed reports no changes. The merged table is first. A second run completes what
-    a failed run left, and otherwise does nothing. The next merge recomputes the rollups.
+    read by ``written`` and ``null_values`` of its column, if it has them. Progress and accounting continue; the change
+    feed reports no changes. The merged table is first. A second run completes what a failed run left, and otherwise
+    does nothing. The next merge recomputes the rollups.
 
     Raises ``TableError`` also if the key differs, if a type cannot represent the same values, or if the change feed has
     not read all changes.

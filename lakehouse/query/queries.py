@@ -246,7 +246,8 @@ def _next_batch(reader: "pa.RecordBatchReader") -> "pa.RecordBatch | None":
     try:
         return next(reader, None)
     except OSError as error:  # how Arrow passes on an error of DuckDB
-        raise duckdb.Error(str(error)) from None
+        kind = duckdb.InterruptException if "INTERRUPT Error" in str(error) else duckdb.Error
+        raise kind(str(error)) from None
 
 
 def table_names(settings: Settings, names: Iterable[str] = ()) -> list[str]:

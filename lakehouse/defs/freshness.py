@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from lakehouse.declaration import StreamTable
+from lakehouse.defs.ended_runs import run_location
 from lakehouse.defs.resources import LakehouseResource, explained
-from lakehouse.defs.runs import run_location
 from lakehouse.defs.specs import CatalogEntry
 from lakehouse.defs.steps import check_result, report_if_changed
 from lakehouse.defs.waiting import SensorCursor, Waiting, plan_waiting_records, read_cursor

@@ -1,13 +1,9 @@
 """The runs of jobs and the results of checks: unfinished ones that write an asset, and the newest finished ones."""
 
-import os
-import time
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
-from pathlib import Path
 from typing import Literal
 
 import dagster as dg
@@ -15,13 +11,10 @@ from dagster._core.remote_origin import RemoteRepositoryOrigin
 from dagster._core.scheduler.instigation import InstigatorType
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
+from lakehouse.defs.ended_runs import UNFINISHED, report_if_ended, run_location
 from lakehouse.defs.specs import CatalogEntry, step_name
 
 _STATUSES = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS]
-_FINISHED = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
-_CLOCK_CORRECTION = 10.0  # seconds by which the clock may be corrected while a run starts
-_START_TIME_FIELD = 19  # index of a process's start time in /proc/PID/stat, counted after its name
-_UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _FINISHED]
 COMMITTED_AT = "committed_at"  # metadata of a materialization without a run: when its rows were merged
 _FIRST_PAUSE, _LONGEST = timedelta(minutes=1), timedelta(hours=1)
 _COUNTED_FAILURES = 8  # consecutive failures that reach the longest pause; more make no difference
@@ -55,11 +48,6 @@ def schedule_location(instance: dg.DagsterInstance, schedule: str) -> str | None
     return next(iter(labels), None) if len(labels) < 2 else ""
 
 
-def run_location(run: dg.DagsterRun) -> str | None:
-    """The code location of a run; ``None`` if Dagster stored none, as for ``dagster job execute``."""
-    return run.remote_job_origin.repository_origin.get_label() if run.remote_job_origin else None
-
-
 def read_finished_runs(
     instance: dg.DagsterInstance, job: str, limit: int, location: str | None
 ) -> Sequence[dg.RunRecord]:
@@ -82,22 +70,22 @@ def unfinished_run(
 ) -> dg.DagsterRun | None:
     """Return an unfinished run that writes the asset, or that is a run of the job; ``None`` if there is none.
 
-    A run whose process died together with Dagster would stay unfinished forever. This function reports such a run as
-    failed and ignores it. It judges only runs of the code location ``location``, and those without one: the process of
-    another location may be in another container. ``None`` means all.
+    A run that has ended without a report is reported and ignored, as ``report_if_ended`` does. Only runs of the code
+    location ``location``, and those without one, are judged: the process of another location may be in another
+    container. ``None`` means all.
     """
-    runs = instance.get_runs(filters=dg.RunsFilter(statuses=_UNFINISHED))
+    runs = instance.get_runs(filters=dg.RunsFilter(statuses=UNFINISHED))
     writers = (run for run in runs if run.job_name == job or _writes(instance, run, key))
-    return next((run for run in writers if not _fail_if_dead(instance, run, location)), None)
+    return next((run for run in writers if not report_if_ended(instance, run, location)), None)
 
 
 def unfinished_run_of_job(instance: dg.DagsterInstance, job: str, location: str | None) -> dg.DagsterRun | None:
-    """Return an unfinished run of the job; ``None`` if there is none. A run whose process died is reported as failed.
+    """Return an unfinished run of the job; ``None`` if there is none. One that has ended is reported.
 
     Unlike ``unfinished_run``, it ignores runs of other jobs that write the same tables.
     """
-    runs = instance.get_runs(filters=dg.RunsFilter(job_name=job, statuses=_UNFINISHED))
-    return next((run for run in runs if not _fail_if_dead(instance, run, location)), None)
+    runs = instance.get_runs(filters=dg.RunsFilter(job_name=job, statuses=UNFINISHED))
+    return next((run for run in runs if not report_if_ended(instance, run, location)), None)
 
 
 def _writes(instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey) -> bool:
@@ -108,52 +96,6 @@ def _writes(instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey) 
     steps = [step for step in plan.steps if step.key in plan.step_keys_to_execute]
     # a step that writes several assets has no output for those that the run did not select
     return any(step.key == step_name(key) or any(out.entity_key == key for out in step.outputs) for step in steps)
-
-
-def _fail_if_dead(instance: dg.DagsterInstance, run: dg.DagsterRun, location: str | None) -> bool:
-    """Report a run as failed if its process is dead; returns whether it is."""
-    if location is not None and run_location(run) not in (None, location):
-        return False
-    pid, reported_at = _process_of(instance, run)
-    if pid is None or _is_alive(pid, reported_at):
-        return False
-    instance.report_run_failed(run, f"Process {pid} of this run ended without reporting a result.")
-    instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
-    return True
-
-
-def _process_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[int | None, float]:
-    """The process id of a started run and when it was reported; ``None`` if it is unknown or on another machine."""
-    is_local = isinstance(instance.run_launcher, dg.DefaultRunLauncher)
-    if not is_local or run.status is not dg.DagsterRunStatus.STARTED:
-        return None, 0.0
-    for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):
-        event = entry.dagster_event
-        pid = event.engine_event_data.metadata.get("pid") if event else None
-        if pid is not None:
-            return int(str(pid.value)), entry.timestamp
-    return None, 0.0
-
-
-def _is_alive(pid: int, reported_at: float) -> bool:
-    """Whether the process that was reported at this time is alive. A newer process may have the same id."""
-    with suppress(PermissionError):  # the process of another user
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-    age = _age(pid)
-    return age is None or time.time() - age <= reported_at + _CLOCK_CORRECTION
-
-
-def _age(pid: int) -> float | None:
-    """The age of a process in seconds; ``None`` if the system does not report it."""
-    try:
-        stat_fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        uptime = float(Path("/proc/uptime").read_text(encoding="utf-8").split()[0])
-    except OSError:
-        return None
-    return uptime - int(stat_fields[_START_TIME_FIELD]) / os.sysconf("SC_CLK_TCK")
 
 
 def pause_after(failures: int) -> timedelta:

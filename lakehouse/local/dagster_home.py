@@ -105,13 +105,13 @@ def prepare_dagster_home(settings: Settings) -> Path:
 
 
 def migrate_dagster_storage(settings: Settings) -> None:
-    """Create the tables of Dagster's storage, or migrate them to the installed version.
+    """Create the tables of Dagster's storage, or migrate them, and report the runs that ended with Dagster.
 
     Call this before starting Dagster's processes: each creates missing tables, and fails if two do so at once. A
     second call changes nothing. Raises ``SetupError`` if the storage in ``dagster.yaml`` cannot be opened.
     """
     folder = prepare_dagster_home(settings)
-    command = [sys.executable, "-m", "dagster", "instance", "migrate"]
+    command = [sys.executable, "-c", "from lakehouse.defs import ended_runs; ended_runs.prepare_storage()"]
     environment = {**os.environ, "DAGSTER_HOME": str(folder)}
     action = f"Correct {folder / 'dagster.yaml'}, then start again."
     with hold_lock(folder / "storage.lock", 2 * _STORAGE_SECONDS):

@@ -12,15 +12,20 @@ from typing import Any, Literal
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.avro.format import Avro
-from lakehouse.decoding.formats.debezium.connector import binary_settings, converter_settings, transform_settings
-from lakehouse.decoding.formats.debezium.reader import ChangeReader, ChangeRules
+from lakehouse.decoding.formats.debezium.reader import ADDED_FIELDS, DELETES_AS_ROWS, ChangeReader, ChangeRules
 from lakehouse.decoding.formats.debezium.schemas import connect_types, has_envelope, json_byte_names
 from lakehouse.decoding.formats.debezium.values import HEX_PREFIX, PLACEHOLDER
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Schemas, WriterSchema
 from lakehouse.decoding.formats.json.format import Json
 from lakehouse.decoding.formats.parser import ChangeOpener, Parser
 from lakehouse.decoding.json_parsing import DuplicateNames, NotFinite
+from lakehouse.decoding.record_parts import VALUE
 
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
+_JSON_WITH_ID = "io.confluent.connect.json.JsonSchemaConverter"
+_AVRO = "io.confluent.connect.avro.AvroConverter"
+_BINARY_MODES: dict[Any, str] = {None: "bytes", "base64": "base64", "base64url": "base64-url-safe", "hex": "hex"}
+_TRANSFORM = "io.debezium.transforms.ExtractNewRecordState"
 _HEX_OR_TEXT = re.compile(rf"{HEX_PREFIX}([0-9a-fA-F]{{2}})+|(?!{HEX_PREFIX}).+", re.DOTALL)
 
 
@@ -127,12 +132,12 @@ class Debezium(Format):
         is_precise = self.decimal_handling_mode == "precise"
         needs_types = is_precise and any("DECIMAL" in column_field.type for column_field in column_fields)
         return {
-            **converter_settings(self.written, needs_types=needs_types),
-            **binary_settings(column_fields, has_bytes=self.has_bytes),
+            **_converter_settings(self.written, needs_types=needs_types),
+            **_binary_settings(column_fields, has_bytes=self.has_bytes),
             "decimal.handling.mode": self.decimal_handling_mode,
             "skipped.operations": "none",
             **({"unavailable.value.placeholder": self.unavailable_value_placeholder} if self._own_placeholder else {}),
-            **(transform_settings() if self.flattened else {}),
+            **(_transform_settings() if self.flattened else {}),
         }
 
     def byte_names(self, value: bytes | None) -> frozenset[str]:
@@ -177,3 +182,39 @@ class DebeziumParser(Parser):
     def memory_of(self, value: bytes | None) -> int:
         """Memory in bytes of a parsed value at most."""
         return self._reader.parser.memory_of(value)
+
+
+def _converter_settings(written: Format, *, needs_types: bool) -> dict[str, str]:
+    """Return the settings of the converters; ``needs_types``: only a schema says what some values mean.
+
+    Without the setting about nulls, a converter writes the default of a column in place of NULL.
+    """
+    value = "value.converter"
+    converter = _AVRO if written.needs_schemas else _JSON_WITH_ID if written.framed else _JSON
+    converters = {"key.converter": converter, value: converter}
+    if converter != _JSON:
+        return converters | {f"{value}.ignore.default.for.nullables": "true"}
+    schemas = {f"{value}.schemas.enable": "true"} if needs_types else {}
+    return converters | schemas | {f"{value}.replace.null.with.default": "false"}
+
+
+def _binary_settings(fields: Iterable[Field], *, has_bytes: bool) -> dict[str, str]:
+    """Return how bytes are written, if columns read them in one form; JSON has them in Base64 by default."""
+    forms = {field.form.written for field in fields if field.type == "BINARY" and field.place.part == VALUE}
+    if len(forms) != 1:
+        return {}
+    (form,) = forms
+    return {"binary.handling.mode": "bytes" if form == "base64" and not has_bytes else _BINARY_MODES[form]}
+
+
+def _transform_settings() -> dict[str, str]:
+    """Return the settings of the transform that leaves only rows, for PostgreSQL."""
+    prefix = "transforms.unwrap."
+    name, mode = DELETES_AS_ROWS.split("=")
+    return {
+        "transforms": "unwrap",
+        f"{prefix}type": _TRANSFORM,
+        f"{prefix}add.fields": ADDED_FIELDS,
+        f"{prefix}{name}": mode,
+        f"{prefix}replace.null.with.default": "false",
+    }

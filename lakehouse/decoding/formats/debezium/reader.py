@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field, Rejection, json_kind, short_text
-from lakehouse.decoding.formats.debezium.connector import ADDED_FIELDS, ADDED_FIELDS_OF_MYSQL, DELETES_AS_ROWS
 from lakehouse.decoding.formats.debezium.position import MONGODB, is_of_mongodb, source_origin, source_position
 from lakehouse.decoding.formats.debezium.schemas import Converters, avro_converters, json_converters
 from lakehouse.decoding.formats.debezium.values import PLACEHOLDER, Placeholder, iso_time
@@ -19,6 +18,10 @@ from lakehouse.decoding.numbers import number_in
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.decoding.staged import LAST, PART, WHOLE
 
+ADDED_FIELDS = "op,source.lsn,source.snapshot"
+ADDED_FIELDS_OF_MYSQL = "op,source.file,source.pos,source.server_id,source.snapshot"
+DELETES_AS_ROWS = "delete.tombstone.handling.mode=rewrite"
+"""What the transform needs so that its rows have the operation, the position and the deletes."""
 _OPERATIONS = ("c", "u", "d", "r", "t")
 _WRITES = ("c", "u", "r")
 _LIMIT = 2**63

@@ -1,6 +1,5 @@
 """The assets of a declared table: one function for each kind of asset."""
 
-import time
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import partial
@@ -12,7 +11,6 @@ from pydantic import Field
 from lakehouse.declaration import Reference, Rollup, StreamTable
 from lakehouse.defs import figures, specs
 from lakehouse.defs.automation import known_version
-from lakehouse.defs.figures import picture
 from lakehouse.defs.specs import CatalogEntry
 from lakehouse.defs.steps import StepInput, StepResult, build_step, require_accepted
 from lakehouse.defs.waiting import Waiting, plan_waiting_records
@@ -170,7 +168,7 @@ def build_assets(entry: CatalogEntry) -> list[Asset]:
     """Build all assets of a declared table."""
     table = entry.table
     return [
-        specs.topic_spec(entry),
+        *([specs.topic_spec(entry)] if entry.has_own_topic else []),
         *(reference_asset(entry, reference) for reference in table.references),
         *([base_asset(entry)] if table.base else []),
         merged_asset(entry),
@@ -270,10 +268,8 @@ def rollup_asset(entry: CatalogEntry, rollup: Rollup) -> dg.AssetsDefinition:
         changes = _declaration_changes(step, rollup.name)
         derived = refresh.refresh_rollup(step.table_context, rollup)
         finding = verify.verify_touched(step.table_context, rollup, derived)
-        event = step.context.instance.get_latest_materialization_event(entry.key(rollup.name))
-        last = event.asset_materialization if event else None
-        drawing = picture(step.settings, entry.table, rollup, last, time.time())
-        return StepResult({derived.name: {**_metadata(derived), **changes, **drawing}}, [finding])
+        groups = figures.newest_groups(step.settings, entry.table, rollup)
+        return StepResult({derived.name: {**_metadata(derived), **changes, **groups}}, [finding])
 
     doc = (
         f"{rollup.name} stores the groups that the run touched as the run computed them from {entry.table.name}. If"

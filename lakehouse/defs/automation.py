@@ -262,7 +262,7 @@ def _tick(
     return dg.SensorResult(
         run_requests=[request] if isinstance(request, dg.RunRequest) else None,
         skip_reason=request if isinstance(request, str) else None,
-        asset_events=[] if cursor.is_at(waiting) else [_topic_event(entry, waiting)],
+        asset_events=[_topic_event(entry, waiting)] if entry.has_own_topic and not cursor.is_at(waiting) else [],
         cursor=next_cursor.text,
     )
 

@@ -13,7 +13,7 @@ import yaml
 from dagster.components.component_scaffolding import scaffold_component
 from pydantic import BaseModel, Field
 
-from lakehouse.declaration import Export, StreamTable, View
+from lakehouse.declaration import Export, StreamTable, Topics, View
 from lakehouse.declaration.names import spelling_hint
 from lakehouse.declaration.table import require_distinct_names
 from lakehouse.defs.alerts import build_alerts
@@ -95,7 +95,10 @@ def build_defs(
     settings = _valid_settings()
     docs_url, has_database = (settings.docs_url, settings.database_url is not None) if settings else (None, False)
     entries = [
-        CatalogEntry(table, prefix, group, owner_names, docs_url, has_database, exports_of(table, exports))
+        CatalogEntry(
+            *(table, prefix, group, owner_names, docs_url, has_database, exports_of(table, exports)),
+            readers=[reader for reader in stream_tables if _source_of(reader) == _source_of(table)],
+        )
         for table in stream_tables
     ]
     assets = [build_assets(entry) for entry in entries]
@@ -115,6 +118,11 @@ def build_defs(
     return dg.Definitions.merge(
         assets_and_checks, *automation, *built_parts, view_definitions, export_definitions, broken_files
     )
+
+
+def _source_of(table: StreamTable) -> tuple[str, ...]:
+    """What a table reads: equal for tables of the same topic, topics, folder or table."""
+    return tuple(table.source.names) if isinstance(table.source, Topics) else (table.topic_text,)
 
 
 def _check_keys(assets: Iterable[Asset], checks: Iterable[dg.AssetChecksDefinition]) -> set[dg.AssetCheckKey]:

@@ -43,7 +43,8 @@ class CatalogEntry:
     ``prefix`` precedes the name of each asset in its key. The group of the assets is ``group_override``, by default the
     name of the table. Their owners are ``owners_override``, by default the declared owner. ``docs_url`` is where the
     documentation is published; without it, descriptions of checks have no links. ``has_database``: a database is
-    set with which tables of change streams are compared. ``exports`` are those of its tables.
+    set with which tables of change streams are compared. ``exports`` are those of its tables. ``readers`` are all
+    tables of the catalog that read the same topic, folder or table; it has one asset, of the first of them.
     """
 
     table: StreamTable
@@ -53,11 +54,17 @@ class CatalogEntry:
     docs_url: str | None = None
     has_database: bool = False
     exports: Sequence[Export] = ()
+    readers: Sequence[StreamTable] = ()
 
     @property
     def topic_name(self) -> str:
         """Name of the asset that represents what the table reads: a topic, a folder or a table."""
-        return f"{self.table.name}_{self.table.source_suffix}"
+        return f"{(self.readers or [self.table])[0].name}_{self.table.source_suffix}"
+
+    @property
+    def has_own_topic(self) -> bool:
+        """Whether the asset of what the table reads belongs to this table, and not to another one that reads it."""
+        return not self.readers or self.readers[0].name == self.table.name
 
     @property
     def replayed_key(self) -> dg.AssetKey:
@@ -126,15 +133,18 @@ class CatalogEntry:
 
 def topic_spec(entry: CatalogEntry) -> dg.AssetSpec:
     """What the table reads, an external asset that others write. The sensor reports what it holds if that changed."""
-    table, is_text = entry.table, entry.table.format.is_text
-    fields = [
-        TableColumn(c.field.source, _record_type(c, is_text=is_text and len(c.field.place.names) == 1), c.doc)
-        for c in table.record_columns
-    ]
+    table, readers = entry.table, entry.readers or [entry.table]
+    fields: dict[str, TableColumn] = {}
+    for reader in readers:
+        for column in reader.record_columns:
+            is_text = reader.format.is_text and len(column.field.place.names) == 1
+            source = column.field.source
+            fields.setdefault(source, TableColumn(source, _record_type(column, is_text=is_text), column.doc))
     system = "Kafka " if table.has_topics else ""
     text = f"{system}{table.topic_text}"
-    doc = f"{text[0].upper()}{text[1:]}. Its records are merged into {table.name}."
-    return _spec(entry, Layout(entry.topic_name, "", doc, fields), kinds={_SOURCE_KINDS[table.source_suffix]})
+    doc = f"{text[0].upper()}{text[1:]}. Its records are merged into {', '.join(reader.name for reader in readers)}."
+    layout = Layout(entry.topic_name, "", doc, list(fields.values()))
+    return _spec(entry, layout, kinds={_SOURCE_KINDS[table.source_suffix]})
 
 
 def reference_spec(entry: CatalogEntry, reference: Reference) -> dg.AssetSpec:

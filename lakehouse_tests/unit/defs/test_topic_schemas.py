@@ -3,7 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+import dagster as dg
+
 from lakehouse.declaration import Avro, BrokerTime, Column, Csv, RecordKey, StreamTable, TextBoolean
+from lakehouse.defs.build import build_defs
 from lakehouse.defs.specs import CatalogEntry, topic_spec
 from lakehouse.examples.tables.temperatures import temperatures
 
@@ -48,3 +51,25 @@ def test_the_topic_schema_of_csv_has_texts() -> None:
     table = StreamTable("rows", "rows", "Rows.", columns, ["id"], format=Csv(["id"]))
     schema = topic_spec(CatalogEntry(table)).metadata["dagster/column_schema"]
     assert [column.type for column in schema.columns] == ["string", "timestamp"]
+
+
+def test_two_tables_of_a_topic_share_its_asset_with_the_fields_of_both() -> None:
+    id_column = Column("id", "INT", "Which.", required=True)
+    sizes = StreamTable("sizes", "items", "Sizes.", [id_column, Column("size", "INT", "How large.")], ["id"])
+    names = StreamTable("names", "items", "Names.", [id_column, Column("name", "STRING", "How called.")], ["id"])
+    other_table = StreamTable("others", "others", "Others.", [id_column], ["id"])
+    graph = build_defs([sizes, names, other_table]).resolve_asset_graph()
+    keys = {key.to_user_string() for key in graph.get_all_asset_keys()}
+    assert {key for key in keys if key.endswith("_topic")} == {"sizes_topic", "others_topic"}
+    topic = graph.get(dg.AssetKey("sizes_topic"))
+    columns = topic.metadata["dagster/column_schema"].columns
+    assert [(column.name, column.type) for column in columns] == [
+        ("id", "number"),
+        ("size", "number"),
+        ("name", "string"),
+    ]
+    assert topic.description == "Kafka topic items. Its records are merged into sizes, names."
+    for name in ("names", "names_rejected"):
+        assert dg.AssetKey("sizes_topic") in graph.get(dg.AssetKey(name)).parent_keys
+    lineage = graph.get(dg.AssetKey("names")).metadata["dagster/column_lineage"].deps_by_column
+    assert lineage["name"] == [dg.TableColumnDep(dg.AssetKey("sizes_topic"), "name")]

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import duckdb
 import pyarrow as pa
@@ -15,7 +17,6 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyarrow import parquet
 
-from lakehouse.query import queries
 from lakehouse.query.queries import RunningQuery
 from lakehouse_tests.helpers.commands import lakehouse_says
 
@@ -157,18 +158,16 @@ def test_the_error_of_one_thread_is_named_if_the_end_of_another_is_reported(monk
     assert "Interrupted" in refusal_of("--format", "csv", "SELECT 1")
 
 
-def test_the_error_of_one_thread_is_named_if_arrow_reports_the_end_of_another(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def fail(items: Iterator[object], *default: object) -> object:
-        if isinstance(items, pa.RecordBatchReader):
-            raise OSError("INTERRUPT Error: Interrupted!")
-        return next(items, *default)
+def test_the_end_of_another_thread_that_arrow_reports_is_an_interruption_too() -> None:
+    def fail() -> Iterator[pa.RecordBatch]:
+        raise OSError("INTERRUPT Error: Interrupted!")
+        yield
 
-    monkeypatch.setattr(queries, "next", fail, raising=False)
-    sql = "SELECT CAST(CASE range WHEN 400000 THEN 'x' ELSE '1' END AS INT) AS n FROM range(500000)"
-    error = refusal_of("--format", "parquet", "--output", str(tmp_path / "rows"), sql)
-    assert "Could not convert string 'x' to INT32. Correct the query" in error
+    reader = pa.RecordBatchReader.from_batches(pa.schema({"n": pa.int32()}), fail())
+    connection = cast(duckdb.DuckDBPyConnection, SimpleNamespace(to_arrow_reader=lambda _: reader))
+    _, batches = RunningQuery(connection, ["n"], []).batches(1)
+    with pytest.raises(duckdb.InterruptException):
+        next(batches)
 
 
 def test_a_full_disk_is_named_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,9 @@ class StepInput:
     @property
     def table_context(self) -> TableContext:
         """The context of the table, whose commits name the run. Starts the Spark session of the run."""
-        return self.lakehouse.table_context(self.table, self.context.run.run_id)
+        run = self.context.run
+        user = run.tags.get("user") if self.settings.record_user else None
+        return self.lakehouse.table_context(self.table, f"{run.run_id} by {user}" if user else run.run_id)
 
     @property
     def settings(self) -> Settings:

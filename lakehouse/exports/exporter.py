@@ -63,7 +63,7 @@ class Exporter:
         self._require_runnable()
         return self._find_news(self._ledger(), read_newest(self.folder))
 
-    def update(self, run: str = "cli", *, whole: bool = False) -> ExportUpdate:
+    def update(self, run: str = "", *, whole: bool = False) -> ExportUpdate:
         """Publish a version if there is news, or with ``whole`` in any case, with all rows.
 
         There is news if a row of the table may have changed, and for an export without changes also if the declaration
@@ -80,9 +80,8 @@ class Exporter:
             if not whole and newest is not None and self._find_news(ledger, newest) is None:
                 return self._describe(newest, None)
             since = newest.consumed.version if newest and self.export.changes and not whole else None
-            manifest = self._publish(
-                Attempt(self.settings, self.export, self.folder, ledger, newest, since, uuid4().hex), run
-            )
+            attempt = Attempt(self.settings, self.export, self.folder, ledger, newest, since, uuid4().hex)
+            manifest = self._publish(attempt, run or self.settings.command_run)
             return self._describe(manifest, manifest.kind)
 
     def _publish(self, attempt: Attempt, run: str) -> Manifest:

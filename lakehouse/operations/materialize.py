@@ -69,14 +69,14 @@ class Materialization:
         """What the view is computed from."""
         return find_inputs(self.view, self.views)
 
-    def update(self, run: str = "cli") -> ViewUpdate:
+    def update(self, run: str = "") -> ViewUpdate:
         """Compute every row as of the newest versions of its tables; write nothing if there is no news.
 
         There is news if a row of one of the tables may have changed, if the query changed, or if another program or a
         RESTORE changed the stored rows. Raises ``TableError`` if one of the tables does not exist yet, if the tables
         are not on a local disk, or if the query fails for a row. Nothing is written then.
         """
-        return retry_on_conflict(lambda: self._update(run))
+        return retry_on_conflict(lambda: self._update(run or self.settings.command_run))
 
     @property
     def waits_for(self) -> str | None:

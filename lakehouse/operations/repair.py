@@ -3,12 +3,9 @@
 Each decision is a commit of its own in the ledger, without rows, so that it stays visible.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from getpass import getuser
-from socket import gethostname
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -36,6 +33,7 @@ from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import Gap, Plan, Range, SourceId, SourceState, source_words
 from lakehouse.settings import Settings
+from lakehouse.settings.environment import user_of_host
 from lakehouse.sources.table_sources import source_of
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.table_context import TableContext, merged_ledger, retry_on_conflict, whole_ledger
@@ -91,7 +89,7 @@ def propose_gap(settings: Settings, table: StreamTable, *, only_deletes: bool = 
         return None
     if not can_be_accepted(plan.gap, table) or (only_deletes and not plan.gap.hides_deletes):
         raise data_loss_error(plan.gap, table)
-    return Proposal(plan.gap.facts, gap_commit(ledger, plan, "cli"))
+    return Proposal(plan.gap.facts, gap_commit(ledger, plan, settings.command_run))
 
 
 def propose_acceptance(settings: Settings, table: StreamTable, versions: Sequence[int], reason: str) -> Proposal:
@@ -116,7 +114,7 @@ def propose_acceptance(settings: Settings, table: StreamTable, versions: Sequenc
         "accepted": tuple(sorted(set(versions))),
         "reason": reason,
     }
-    return Proposal(tuple(facts), ledger.next_commit("acceptance", "cli").with_fields(**fields))
+    return Proposal(tuple(facts), ledger.next_commit("acceptance", settings.command_run).with_fields(**fields))
 
 
 def accept_declaration(context: TableContext, changes: Sequence[str]) -> Entry:
@@ -124,7 +122,7 @@ def accept_declaration(context: TableContext, changes: Sequence[str]) -> Entry:
 
     Raises what ``prepare`` raises; nothing is recorded then.
     """
-    reason = f"{_current_user()}@{gethostname()} accepted the declaration: {'; '.join(changes)}"
+    reason = f"{user_of_host()} accepted the declaration: {'; '.join(changes)}"
     refresh_and_retry(context, lambda: retry_on_conflict(lambda: prepare(context)))
 
     def record_reason() -> Entry:
@@ -132,14 +130,6 @@ def accept_declaration(context: TableContext, changes: Sequence[str]) -> Entry:
         return context.merged.commit_nothing(commit.with_fields(reason=reason))
 
     return retry_on_conflict(record_reason)
-
-
-def _current_user() -> str:
-    """The name of the user who runs this process; the number of one without a name, as in a container."""
-    try:
-        return getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
 
 
 @spark_failures()

@@ -3,7 +3,9 @@
 import os
 from collections.abc import Mapping
 from functools import cached_property
+from getpass import getuser
 from pathlib import Path
+from socket import gethostname
 from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
@@ -74,6 +76,14 @@ def describe_error(error: Any, fields: Mapping[str, FieldInfo]) -> str:
     is_hidden = "SecretStr" in repr(field.annotation) or name == "tables" or is_pasted_key or {"@", "?"} & {*value}
     shown_value = "" if is_hidden else f"={value!r}"
     return f"{variable_of(name)}{shown_value} cannot be used: {cause}. {field.description}"
+
+
+def user_of_host() -> str:
+    """Who runs this process, as ``USER@HOST``; the number of a user without a name, as in a container."""
+    try:
+        return f"{getuser()}@{gethostname()}"
+    except (KeyError, OSError):
+        return f"{os.getuid()}@{gethostname()}"
 
 
 class Settings(BaseSettings):
@@ -183,6 +193,10 @@ class Settings(BaseSettings):
         description="Whether declarations are reviewed before they are deployed: sensors then create new tables, and"
         " take up changed declarations.",
     )
+    record_user: bool = Field(
+        False,
+        description="Whether the history of the tables says who ran a command, as USER@HOST, or the user tag of a run.",
+    )
     sync: bool = Field(
         True,
         description="Whether a commit to a local disk is synced, to survive a power cut, before it is reported.",
@@ -224,6 +238,11 @@ class Settings(BaseSettings):
         if len(missing_names) == 1:
             variables = " and ".join(variable_of(name) for name in names)
             raise ValueError(f"{variables} go together, but {variable_of(missing_names[0])} is not set")
+
+    @cached_property
+    def command_run(self) -> str:
+        """What the commits of a command have in place of a run: who ran it, if that is to be recorded."""
+        return user_of_host() if self.record_user else "cli"
 
     @cached_property
     def home_folder(self) -> Path:

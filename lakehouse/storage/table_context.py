@@ -50,7 +50,11 @@ class TableContext:
     spark: "SparkSession"
     settings: Settings
     table: StreamTable
-    run: str = "cli"
+    run: str = ""
+
+    def __post_init__(self) -> None:
+        """Name the run of a command."""
+        object.__setattr__(self, "run", self.run or self.settings.command_run)
 
     @property
     def merged(self) -> "StoredTable":

@@ -11,7 +11,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
+from getpass import getuser
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 import dagster as dg
@@ -60,6 +62,7 @@ class Day:
             "LAKEHOUSE_HOME": str(self.settings.home),
             "LAKEHOUSE_DECLARATIONS": str(self.declarations),
             "LAKEHOUSE_SPARK_DRIVER_MEMORY": "1g",
+            "LAKEHOUSE_RECORD_USER": "true",
         }
         command = [sys.executable, "-c", "from lakehouse.cli.main import main; main()", *arguments]
         result = subprocess.run(
@@ -106,6 +109,10 @@ class Day:
         (status,) = self.reads_json("status", "orders")["tables"]
         return sum(partition["progress"] or 0 for partition in status["partitions"])
 
+    def newest_author(self) -> str:
+        (status,) = self.reads_json("status", "orders")["tables"]
+        return str(status["last_commit"]["run"])
+
     def assert_exact(self) -> None:
         assert self.rows() == self.expected_rows()
         (audit,) = self.reads_json("audit", "orders")
@@ -146,6 +153,7 @@ def accept_a_wrong_rule(day: Day) -> None:
     day.edits("import Column, StreamTable", "import Column, StreamTable, TextNumber, Topics")
     day.types("merge", "orders")
     assert day.count_merged() == 100
+    assert day.newest_author() == f"{getuser()}@{gethostname()}"
     assert day.rows()[6] == Decimal("3.01"), "the rule reads 3,005 as 3.005"
 
 

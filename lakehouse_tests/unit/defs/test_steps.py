@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import dagster as dg
 import pytest
@@ -93,3 +95,13 @@ def test_a_step_of_dagster_is_recorded_by_its_run() -> None:
     result = dg.materialize([step], resources={"lakehouse": LakehouseResource()}, raise_on_error=False)
     assert not result.success
     assert lock_holder._work == {"what": f"run {result.run_id[:8]} of Dagster"}
+
+
+@pytest.mark.parametrize(("record_user", "expected_run"), [(True, "7 by ada"), (False, "7")])
+def test_the_user_of_a_run_is_recorded_only_if_that_is_set(record_user: bool, expected_run: str) -> None:
+    lakehouse = SimpleNamespace(
+        settings=Settings(record_user=record_user, _env_file=None), table_context=lambda _, run: run
+    )
+    context = SimpleNamespace(run=dg.DagsterRun("merge", run_id="7", tags={"user": "ada"}))
+    step = StepInput(cast(Any, context), None, cast(Any, lakehouse), temperatures)
+    assert cast(Any, step.table_context) == expected_run

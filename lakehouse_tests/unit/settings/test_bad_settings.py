@@ -64,6 +64,7 @@ WRONG_SETTINGS = {
     "spark_driver_memory": ("lots", "0g", "1t"),
     "spark_conf": ("s3cret", '{{"spark.sql.session.timeZone": "s3cret"}}', '{{"spark.sql.nonsense": "s3cret"}}'),
     "jars": ("{file}", "{file}/below", "~nosuch/x"),
+    "record_user": ("maybe", "2"),
     "reviewed": ("sometimes", "2"),
     "sync": ("sometimes", "2"),
     "registry_url": ("registry:8081", "ftp://host", "http://me:s3cret@host", "http://host?token=s3cret"),

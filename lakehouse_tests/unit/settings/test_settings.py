@@ -1,12 +1,14 @@
 """Settings: defaults, sources, and one sentence for each wrong value; and the kinds of stores, by path or URI."""
 
 import os
+from getpass import getuser
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 
 from lakehouse.errors import SettingsError
-from lakehouse.settings import Settings, project
+from lakehouse.settings import Settings, environment, project
 from lakehouse.settings.store import Store
 
 
@@ -282,3 +284,16 @@ def test_paths_file_uris_and_object_stores_are_distinguished(uri: str, is_path: 
     store = Store(uri)
     assert (store.is_path, store.folder) == (is_path, folder)
     assert bool(store.options) == (folder is None)
+
+
+def test_the_user_of_a_command_is_recorded_only_if_that_is_set() -> None:
+    assert Settings(_env_file=None).command_run == "cli"
+    assert Settings(record_user=True, _env_file=None).command_run == f"{getuser()}@{gethostname()}"
+
+
+def test_a_user_without_a_name_is_recorded_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> str:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr(environment, "getuser", fail)
+    assert Settings(record_user=True, _env_file=None).command_run == f"{os.getuid()}@{gethostname()}"

@@ -260,7 +260,7 @@ class _Path:
         if failures:
             raise LakehouseError(failures[0].detail, where=self.table.name, action="See all checks: lakehouse audit")
         print_line(
-            "   read = rejected + duplicate + inserted + updated + stale; the history has no gap and no overlap."
+            "   read = rejected + superseded + inserted + updated + stale; the history has no gap and no overlap."
         )
 
     def show_rollup(self) -> None:

@@ -187,6 +187,11 @@ def _has_definitions(folder: Path) -> bool:
         return False
 
 
+def without_color(line: str) -> str:
+    """Return a line without the codes of colors, which Dagster writes into its log too."""
+    return _COLOR.sub("", line)
+
+
 def log_line(name: str, line: str) -> None:
     """Print a line in the log of ``up``, after the name of its service."""
-    print_line(f"{name:<{_WIDTH}} | {_COLOR.sub('', line).expandtabs()}")
+    print_line(f"{name:<{_WIDTH}} | {line.expandtabs()}")

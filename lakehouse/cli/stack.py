@@ -12,7 +12,17 @@ import typer
 
 from lakehouse.cli.arguments import examples, print_left_out, readable_declarations
 from lakehouse.cli.output import print_line
-from lakehouse.cli.services import Running, Service, broker, dagster, engine, log_line, registry, tables_with_schemas
+from lakehouse.cli.services import (
+    Running,
+    Service,
+    broker,
+    dagster,
+    engine,
+    log_line,
+    registry,
+    tables_with_schemas,
+    without_color,
+)
 from lakehouse.cli.table_session import load_settings
 from lakehouse.errors import LakehouseError, SetupError
 
@@ -158,7 +168,7 @@ def _watch(services: Sequence[Running], port: int | None, detail: Detail) -> Non
     while True:
         for service in services:
             service.poll()
-            for line in service.log.lines():
+            for line in map(without_color, service.log.lines()):
                 if filters[service.name].shows(line):
                     log_line(service.name, line)
             if service.process.exit_code is not None:

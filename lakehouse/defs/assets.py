@@ -199,7 +199,7 @@ def base_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
         counts = {
             "folder": dg.MetadataValue.path(str(load_result.folder)),
             "files_read": load_result.files,
-            **figures.without_zeros({"rows_duplicate": load_result.duplicate}),
+            **figures.without_zeros({"rows_superseded": load_result.superseded}),
         }
         return StepResult({table.base_name: {**counts, **_loaded_rows(load_result)}})
 

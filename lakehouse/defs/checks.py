@@ -37,7 +37,7 @@ from lakehouse.storage.table_context import TableContext, merged_ledger
 _CHECKS_OF_TICKS = (CHECK, HELD_CHECK, FRESH, LAG)  # each tick evaluates them, and reports a new result
 _DAILY = "0 4 * * *"  # UTC; one hour after maintenance
 _AUDIT_DOCS = {
-    "records_accounted": "Every record has an outcome: records read = filtered + rejected + duplicate + rows merged.",
+    "records_accounted": "Every record has an outcome: records read = filtered + rejected + superseded + rows merged.",
     "rows_accounted": "Every merged row has one outcome: inserted, updated, deleted, stale, or a delete without a row.",
     "ranges_contiguous": "Each batch starts where the batch before it ended. It fails at a gap or an overlap.",
     "totals_match": "The totals that each commit carries on equal the sums of the batches before it.",

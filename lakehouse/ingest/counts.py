@@ -24,7 +24,7 @@ _TO_EVERYBODY, _BROADCAST_TEXT_BYTES = 50_000, 64 * 1024 * 1024  # limits of a b
 MAX_UNMAPPED_FIELDS = 100
 """Maximum number of unmapped fields that are listed for one batch."""
 _COMMITTED = (
-    *("read", "empty", "rows_read", "filtered", "rejected", "duplicate"),
+    *("read", "empty", "rows_read", "filtered", "rejected", "superseded"),
     *("late", "rounded", "equal_versions", "erased"),
 )
 """The counts that the commit of a batch repeats."""
@@ -77,7 +77,7 @@ class Counts:
 
     read: int
     rejected: int
-    duplicate: int
+    superseded: int
     late: int
     filtered: int = 0
     empty: int = 0
@@ -104,12 +104,12 @@ class Counts:
     def rows(self) -> int:
         """The number of rows to merge: one for each key; in a log table, one for each record."""
         judged = self.read if self.rows_read is None else self.rows_read
-        return judged - self.filtered - self.erased - self.rejected - self.duplicate
+        return judged - self.filtered - self.erased - self.rejected - self.superseded
 
     @property
     def are_all_rejected(self) -> bool:
         """Whether nothing passes, and nothing turns out to be no row of the table."""
-        return not self.rows + self.duplicate + self.filtered + self.erased + self.empty
+        return not self.rows + self.superseded + self.filtered + self.erased + self.empty
 
     def prune_by_key(self, side: str) -> str:
         """Return the part of ``prune`` about the key, for a table with another alias or other partitions."""

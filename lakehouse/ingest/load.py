@@ -41,7 +41,7 @@ class BaseLoad:
     folder: Path
     files: int
     rows: int
-    duplicate: int
+    superseded: int
     inserted: int
     updated: int
     version: int
@@ -115,7 +115,7 @@ def _load_base(context: TableContext, files: Rows, folder: Path | None) -> BaseL
         folder=source_folder,
         files=counts["files"],
         rows=counts["rows"],
-        duplicate=counts["rows"] - newest_rows.count(),
+        superseded=counts["rows"] - newest_rows.count(),
         inserted=entry.metrics.inserted if entry else 0,
         updated=entry.metrics.updated if entry else 0,
         version=entry.version if entry else ledger.version,
@@ -230,10 +230,10 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
     counts = count_batch(rows, table)
     commit = ledger.next_commit("base", context.run).with_fields(
         read=counts.read,
-        duplicate=counts.duplicate,
+        superseded=counts.superseded,
         consumed=version_to_consume(base_ledger),
         declaration=table.fingerprint,
     )
-    newest_rows = newest_per_key(rows, table, None, has_unique_keys=not counts.duplicate)
+    newest_rows = newest_per_key(rows, table, None, has_unique_keys=not counts.superseded)
     deletes = settle_deletes(context, ledger) if table.delete_rule else None
     return merge_newest(context, newest_rows, counts, commit, deletes)

@@ -64,7 +64,7 @@ def merge_by_key(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
         rows,
         table,
         batch.plan.source,
-        has_unique_keys=not counts.duplicate,
+        has_unique_keys=not counts.superseded,
         # offsets of several partitions do not order the records of a key
         bounds=NO_BOUNDS if counts.changes.moved_keys else bounds_of(batch.commit),
     )

@@ -44,7 +44,7 @@ _RECORDS = (
     Figure("filtered", "records_filtered", lambda entry: entry.commit.filtered, True),
     Figure("erased", "records_erased", lambda entry: entry.commit.erased, True),
     Figure("rejected", "records_rejected", lambda entry: entry.commit.rejected),
-    Figure("duplicate", "records_duplicate", lambda entry: entry.commit.duplicate),
+    Figure("superseded", "records_superseded", lambda entry: entry.commit.superseded),
     Figure("late", "records_late", lambda entry: entry.commit.late),
     Figure("times_back", "records_times_back", lambda entry: entry.commit.times_back, True),
     Figure("rounded", "records_rounded", lambda entry: entry.commit.rounded, True),
@@ -133,7 +133,7 @@ def _accounted(entry: Entry) -> int:
     """Return how many records, or rows of records, a commit accounts for; a withdrawn row has no record."""
     commit = entry.commit
     rows = entry.metrics.source_rows - commit.withdrawn
-    return commit.filtered + commit.erased + commit.rejected + commit.duplicate + rows
+    return commit.filtered + commit.erased + commit.rejected + commit.superseded + rows
 
 
 def require_accounted(entry: Entry, name: str) -> Entry:
@@ -149,7 +149,7 @@ def require_accounted(entry: Entry, name: str) -> Entry:
     problem = (
         f"read {commit.judged:,} {unit} but accounts for {accounted:,}: {commit.filtered:,} filtered,"
         f" {commit.rejected:,} rejected,"
-        f" {commit.duplicate:,} duplicate and {metrics.source_rows:,} merged"
+        f" {commit.superseded:,} superseded and {metrics.source_rows:,} merged"
     )
     if not commit.has_every_record:
         problem = (

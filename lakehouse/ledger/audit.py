@@ -10,7 +10,7 @@ from lakehouse.ledger.ledger import Ledger
 
 _MAX_SHOWN = 5  # problems described in full; the rest are counted
 _FACTS = {
-    "records_accounted": "read = filtered + rejected + duplicate + rows merged in every commit",
+    "records_accounted": "read = filtered + rejected + superseded + rows merged in every commit",
     "rows_accounted": "every commit wrote at most the rows that it merged",
     "ranges_contiguous": "every batch begins where the one before it ended",
     "totals_match": "the running totals equal the sums of the batches",

@@ -43,7 +43,7 @@ class Totals(Frozen):
     filtered: int = 0
     erased: int = 0
     rejected: int = 0
-    duplicate: int = 0
+    superseded: int = 0
     rounded: int = 0
     equal_versions: int = 0
     inserted: int = 0

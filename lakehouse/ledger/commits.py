@@ -38,13 +38,13 @@ Kind = Literal[
 ]
 OF_RECORDS: Final = ("batch", "replay", "correction", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 17  # the only one that is read: no release wrote another
+VERSION: Final = 18  # the only one that is read: no release wrote another
 
 
 class Upkeep(Frozen):
     """The metadata of a lakehouse commit that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[17] = VERSION
+    metadata: Literal[18] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
@@ -59,7 +59,7 @@ class Origin(Frozen):
     - ``meaning``: the hash of what decides the values of a record, by which the newest records were decoded.
     """
 
-    metadata: Literal[17] = VERSION
+    metadata: Literal[18] = VERSION
     kind: Kind
     number: int
     attempt: str
@@ -128,7 +128,7 @@ class Outcomes(Frozen):
     rows_read: int | None = None
     filtered: int = 0
     rejected: int = 0
-    duplicate: int = 0
+    superseded: int = 0
     late: int = 0
     times_back: int = 0
     rounded: int = 0

@@ -35,7 +35,7 @@ def test_records_of_a_custom_format_are_published_merged_and_rejected_with_reaso
     stream = Stream.of(spark, broker, visits())
     assert publish(broker, stream.table, LINES) == 2
     (outcome,) = stream.send_and_merge(b"3|Bonn|101", b"4|Bern", None)
-    assert counts(outcome.entry) == dict(read=5, rejected=3, duplicate=0, inserted=2, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=5, rejected=3, superseded=0, inserted=2, updated=0, stale=0)
     assert stored_rows(stream) == [(1, "Oslo", 3), (2, "Rome", None)]
     reasons = {group.reason: group.count for group in list_rejected(broker, stream.table)}
     assert reasons == {"out_of_range": 1, "truncated": 1, "tombstone": 1}

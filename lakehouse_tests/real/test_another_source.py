@@ -56,7 +56,7 @@ def test_the_order_of_the_source_decides_inside_a_batch_against_the_table_and_in
 ) -> None:
     lines.write(0, (2, record(time=hour(0), temperature_2m=2)), (1, record(time=hour(0), temperature_2m=1)))
     (outcome,) = merge_all(context)
-    assert counts(outcome.entry)["duplicate"] == 1
+    assert counts(outcome.entry)["superseded"] == 1
     newest = [(2.0, position_row(0, 0, 2) | {"time": AT} | KEYED)]
     assert stored_rows(context) == newest
     lines.write(3, (0, record(time=hour(0), temperature_2m=0)))

@@ -41,7 +41,7 @@ def test_single_objects_are_merged_by_the_schemas_of_the_declaration(spark: Spar
     newer = Avro(schemas=[FIRST, SECOND], named_branches=True)
     newer_value = newer.writer()(b'{"id": 3, "note": {"long": 5}, "gift": true}')
     (outcome,) = stream.send_and_merge(newer_value, b"\x00\x00\x00\x00\x01\x02")
-    assert counts(outcome.entry) == dict(read=4, rejected=2, duplicate=0, inserted=2, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=4, rejected=2, superseded=0, inserted=2, updated=0, stale=0)
     assert rows(stream) == [(1, "a", None), (2, None, None)]
     stream.table = replace(stream.table, format=newer)
     stream.replay()

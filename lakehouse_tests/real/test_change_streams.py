@@ -61,12 +61,12 @@ def notes(stream: Stream) -> dict[int, str | None]:
 @pytest.mark.invariant("15.1")
 def test_what_is_sent_again_changes_nothing(stream: Stream) -> None:
     changes = (change("c", 1, row(1, "a")), change("u", 2, row(1, "b")), change("d", 3, row(1)), None)
-    assert merge(stream, *changes) == {"read": 4, "duplicate": 3, "without_row": 1}
+    assert merge(stream, *changes) == {"read": 4, "superseded": 3, "without_row": 1}
     assert merge(stream, change("c", 4, row(1, "c")), change("c", 5, row(2))) == {"read": 2, "inserted": 2}
-    assert merge(stream, *changes) == {"read": 4, "duplicate": 3, "stale": 1}
-    assert merge(stream, None) == {"read": 1, "duplicate": 1}
+    assert merge(stream, *changes) == {"read": 4, "superseded": 3, "stale": 1}
+    assert merge(stream, None) == {"read": 1, "superseded": 1}
     assert notes(stream) == {1: "c", 2: "x"}
-    assert merge(stream, change("d", 6, row(1)), None) == {"read": 2, "duplicate": 1, "deleted": 1}
+    assert merge(stream, change("d", 6, row(1)), None) == {"read": 2, "superseded": 1, "deleted": 1}
     assert notes(stream) == {2: "x"}
 
 
@@ -121,12 +121,12 @@ def test_no_value_from_before_a_delete_returns_with_an_unavailable_one(stream: S
 @pytest.mark.invariant("15.5")
 def test_a_truncate_deletes_every_older_row_also_one_that_arrives_later(stream: Stream) -> None:
     merge(stream, change("c", 1, row(1)), change("c", 2, row(2)), change("c", 9, row(3)))
-    assert merge(stream, change("t", 5, None), change("c", 6, row(4))) == {"read": 2, "duplicate": 1, "inserted": 1}
+    assert merge(stream, change("t", 5, None), change("c", 6, row(4))) == {"read": 2, "superseded": 1, "inserted": 1}
     assert set(notes(stream)) == {3, 4}
     truncate = stream.ledger.entries[1]
     assert (truncate.commit.kind, truncate.metrics.deleted, truncate.stale) == ("truncate", 2, 0)
     assert merge(stream, change("u", 4, row(1)), change("u", 4, row(3))) == {"read": 2, "stale": 2}
-    assert merge(stream, change("t", 5, None), change("c", 7, row(1))) == {"read": 2, "duplicate": 1, "inserted": 1}
+    assert merge(stream, change("t", 5, None), change("c", 7, row(1))) == {"read": 2, "superseded": 1, "inserted": 1}
     before = rows_of(stream.settings, stream.table.name)
     stream.replay()
     assert rows_of(stream.settings, stream.table.name) == before
@@ -150,7 +150,7 @@ def test_a_truncate_remains_if_the_batch_that_read_it_died(stream: Stream, monke
             stream.merge()
     assert set(notes(stream)) == {3}
     (first, second) = stream.merge(max_records=1)
-    assert (first.entry.stale, second.entry.commit.duplicate) == (1, 1)
+    assert (first.entry.stale, second.entry.commit.superseded) == (1, 1)
     assert set(notes(stream)) == {3}
 
 

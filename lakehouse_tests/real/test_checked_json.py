@@ -32,7 +32,7 @@ def test_records_are_checked_by_the_schemas_of_the_registry(spark: SparkSession,
         schema_id = client.newest_id(f"{stream.table.topic}-value") or 0
     stream.send(add_frame(schema_id, b'{"id": 3, "note": "3"}'), add_frame(schema_id, b'{"id": 4, "note": "ok"}'))
     (outcome,) = stream.merge()
-    assert counts(outcome.entry) == dict(read=3, rejected=1, duplicate=0, inserted=2, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=3, rejected=1, superseded=0, inserted=2, updated=0, stale=0)
     assert sorted(row["id"] for row in rows_of(stream.settings, stream.table.name)) == [1, 4]
     (rejected_row,) = rows_of(stream.settings, stream.table.rejected_name)
     assert rejected_row["reason"] == "schema_violation"

@@ -60,7 +60,7 @@ def test_a_touched_duplicate_key_stops_the_run_without_a_separate_check(checked_
     row = checked_table.stream.spark.read.format("delta").load(checked_table.stream.uri).localCheckpoint()
     row.write.format("delta").mode("append").save(checked_table.stream.uri)
     with pytest.raises(
-        AccountingError, match="read 1 records but accounts for 2: 0 filtered, 0 rejected, 0 duplicate and 2 merged"
+        AccountingError, match="read 1 records but accounts for 2: 0 filtered, 0 rejected, 0 superseded and 2 merged"
     ):
         checked_table.stream.replay()
     checked_table.send(LATITUDES[0], 0)

@@ -134,7 +134,7 @@ def test_computed_columns_follow_their_sources_and_move_rows_between_partitions(
         order(3),
         order(4, pieces="many"),
     )
-    assert counts(first.entry) == dict(read=4, rejected=1, duplicate=0, inserted=3, updated=0, stale=0)
+    assert counts(first.entry) == dict(read=4, rejected=1, superseded=0, inserted=3, updated=0, stale=0)
     columns = "id, CAST(sold_on AS STRING), size, per_piece, number"
     assert stream.sql(f"SELECT {columns} FROM {{t}} ORDER BY id") == [
         (1, "1970-01-01", "large", 10, 12),
@@ -143,7 +143,7 @@ def test_computed_columns_follow_their_sources_and_move_rows_between_partitions(
     ]
     stream.refresh()
     (second,) = stream.send_and_merge(order(1, sold_at=86_401, pieces=3), order(2, sold_at=0, pieces=2**31 - 1))
-    assert counts(second.entry) == dict(read=2, rejected=0, duplicate=0, inserted=0, updated=2, stale=0)
+    assert counts(second.entry) == dict(read=2, rejected=0, superseded=0, inserted=0, updated=2, stale=0)
     assert stream.sql(f"SELECT {columns} FROM {{t}} ORDER BY id") == [
         (1, "1970-01-02", "small", 333, None),
         (2, "1970-01-01", "large", 0, None),

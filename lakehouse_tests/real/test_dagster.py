@@ -62,7 +62,7 @@ def test_a_run_without_configuration_creates_every_table_and_accounts_for_every_
         "rows_updated": 0,
         "batches": 1,
     }
-    assert not {"records_duplicate", "rows_stale", "gaps", "base_rows_updated"} & set(merge_metadata)
+    assert not {"records_superseded", "rows_stale", "gaps", "base_rows_updated"} & set(merge_metadata)
     assert all_runs(merge_metadata["account"])["records_read"] == len(FIRST)
     assert (merge_metadata["lag_before"], merge_metadata["lag_after"]) == (len(FIRST), 0)
     assert merge_metadata["base_rows_inserted"] == first["temperatures_base"]["dagster/row_count"] == 336

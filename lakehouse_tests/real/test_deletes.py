@@ -35,7 +35,7 @@ def test_only_a_newer_record_brings_a_deleted_row_back(stream: Stream) -> None:
     assert outcome(stream, row(first, 4)) == {"read": 1, "stale": 1}
     assert outcome(stream, row(first, 6), delete(third, 3), row(third, 2)) == {
         "read": 3,
-        "duplicate": 1,
+        "superseded": 1,
         "inserted": 1,
         "deleted": 1,
     }
@@ -157,7 +157,7 @@ def test_records_that_are_no_deletes_any_more_become_rows_by_a_replay(stream: St
     stream.table = replace(table, deletes=Deletes(when=FieldIs("operation", ["UPDATE"])))
     assert outcome(stream, row(hour, 1), row(hour, 2, operation="UPDATE")) == {
         "read": 2,
-        "duplicate": 1,
+        "superseded": 1,
         "without_row": 1,
     }
     stream.table = table
@@ -195,7 +195,7 @@ def test_records_of_a_key_with_an_equal_version_and_other_values_are_counted(str
     (merged,) = stream.send_and_merge(*tied, *sent_twice, *later_records, b"{", row(third, 7), delete(third, 7))
     stream.assert_accounted()
     commit = merged.entry.commit
-    assert (commit.read, commit.rejected, commit.duplicate, commit.equal_versions) == (9, 1, 5, 2)
+    assert (commit.read, commit.rejected, commit.superseded, commit.equal_versions) == (9, 1, 5, 2)
     assert stream.temperatures() == {first: 2.0, second: 1.0}
     assert stream.ledger.totals.equal_versions == 2
     tied_with_row = [row(first, 5, temperature_2m=3.0), row(first, 5, temperature_2m=4.0)]

@@ -37,7 +37,7 @@ def test_every_record_is_a_row_with_all_fields_even_if_records_are_equal(log_str
     log_stream.send(repeated_record, b"{", partition=1)
     with by_spark(spark_writes):
         (outcome,) = log_stream.merge()
-    assert counts(outcome.entry) == dict(read=6, rejected=1, duplicate=0, inserted=5, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=6, rejected=1, superseded=0, inserted=5, updated=0, stale=0)
     assert (outcome.entry.commit.rounded, log_stream.ledger.totals.rounded) == (3, 3)
     assert operations(log_stream) == ["WRITE"]
     writer = "Apache" if spark_writes else "delta-rs"
@@ -75,7 +75,7 @@ def test_a_replay_in_any_split_writes_no_row_and_no_file(log_stream):
 @pytest.mark.slow
 def test_a_batch_of_rejected_records_is_a_commit_without_rows(log_stream):
     (outcome,) = log_stream.send_and_merge(b"{", None)
-    assert counts(outcome.entry) == dict(read=2, rejected=2, duplicate=0, inserted=0, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=2, rejected=2, superseded=0, inserted=0, updated=0, stale=0)
     assert log_stream.merge() == []
     is_right(log_stream)
 
@@ -143,4 +143,4 @@ def test_file_statistics_have_positions_so_that_a_replay_skips_other_files(log_s
         sorted(files["min._record.position"].to_pylist()) == sorted(files["max._record.position"].to_pylist()) == [0, 1]
     )
     (outcome,) = replay(log_stream.context, [Range(0, 1, 2)])
-    assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=0, updated=0, stale=1)
+    assert counts(outcome.entry) == dict(read=1, rejected=0, superseded=0, inserted=0, updated=0, stale=1)

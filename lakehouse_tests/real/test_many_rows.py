@@ -68,7 +68,7 @@ def test_the_later_of_two_elements_with_a_key_wins_and_records_and_rows_add_up(
     (outcome,) = stream.merge()
     commit = outcome.entry.commit
     assert (commit.read, commit.empty, commit.rows_read) == (4, 2, 4)
-    assert (commit.rejected, commit.duplicate, outcome.entry.metrics.inserted) == (1, 1, 2)
+    assert (commit.rejected, commit.superseded, outcome.entry.metrics.inserted) == (1, 1, 2)
     assert rows(stream) == [(1, "b", 2, 0, 1), (1, "a", 3, 0, 2)]
     (outcome,) = stream.send_and_merge(order(1, item("a", 4)), b"[")
     assert (outcome.entry.commit.rows_read, outcome.entry.metrics.updated) == (2, 1)

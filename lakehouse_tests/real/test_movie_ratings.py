@@ -37,7 +37,7 @@ def send(stream: Stream, kind: str) -> int:
 def test_the_samples_become_one_row_for_each_event_and_everything_else_is_accounted_for(stream: Stream) -> None:
     assert send(stream, "stream") == 1090
     (first,) = stream.merge()
-    assert counts(first.entry) == dict(read=1090, rejected=50, duplicate=40, inserted=1000, updated=0, stale=0)
+    assert counts(first.entry) == dict(read=1090, rejected=50, superseded=40, inserted=1000, updated=0, stale=0)
     assert first.entry.commit.late == 50
     assert {group.reason: group.count for group in list_rejected(stream.settings, stream.table)} == {"late": 50}
     stream.refresh()
@@ -45,7 +45,7 @@ def test_the_samples_become_one_row_for_each_event_and_everything_else_is_accoun
 
     assert send(stream, "update") == 250
     (second,) = stream.merge()
-    assert counts(second.entry) == dict(read=250, rejected=0, duplicate=0, inserted=50, updated=200, stale=0)
+    assert counts(second.entry) == dict(read=250, rejected=0, superseded=0, inserted=50, updated=200, stale=0)
     stream.refresh()
     date_changes = [
         (days[event], day) for event, day in stream.sql("SELECT event_id, rating_date FROM {t}") if event in days

@@ -73,7 +73,7 @@ def test_the_topic_is_created_and_receives_samples_of_two_schemas(outputs: dict[
 @pytest.mark.invariant("8.13")
 def test_samples_of_both_schemas_are_merged_in_one_batch_and_late_records_are_rejected(outputs: dict[str, Any]) -> None:
     (batch,) = outputs["merge"]["batches"]
-    expected_counts = {"read": 1340, "rejected": 50, "duplicate": 240, "inserted": 1050, "updated": 0, "stale": 0}
+    expected_counts = {"read": 1340, "rejected": 50, "superseded": 240, "inserted": 1050, "updated": 0, "stale": 0}
     assert {name: batch[name] for name in expected_counts} == expected_counts
     assert {part["name"] for part in outputs["merge"]["derived"]} == {"movie_ratings_changes", "movie_ratings_by_movie"}
     (table,) = outputs["rejected"]

@@ -68,7 +68,7 @@ def test_nested_values_are_merged_and_derived_like_any_other_value(spark, broker
         order(3, labels={"a": 1}),
         order(4),
     )
-    assert counts(first.entry) == dict(read=4, rejected=1, duplicate=0, inserted=3, updated=0, stale=0)
+    assert counts(first.entry) == dict(read=4, rejected=1, superseded=0, inserted=3, updated=0, stale=0)
     assert first.unmapped_fields == {"address.x": 1}
     lines = [("x", Decimal("1.01"), {"a": 1, "b": 2}), None, (None, Decimal("2.00"), None)]
     assert stream.sql("SELECT tags, address, labels, lines FROM {t} WHERE id = 1") == [
@@ -80,7 +80,7 @@ def test_nested_values_are_merged_and_derived_like_any_other_value(spark, broker
 
     stream.send(order(1, lines=LINES, **fields), order(2, labels={"a": "b"}, lines=[]), order(2, labels={"b": "c"}))
     (second,) = stream.merge()
-    assert counts(second.entry) == dict(read=3, rejected=0, duplicate=1, inserted=0, updated=2, stale=0)
+    assert counts(second.entry) == dict(read=3, rejected=0, superseded=1, inserted=0, updated=2, stale=0)
     assert json_values(stream, "score")[0] == (1, '{"a":0.5}')
     changes = refresh_changes(stream.context)
     assert (changes.changed, changes.rebuilt) == (1, False)  # the first refresh recorded the earlier rows

@@ -125,7 +125,7 @@ def test_a_kept_value_that_is_merged_later_was_missing_before(history: History) 
 @pytest.mark.invariant("6.3")
 def test_base_files_are_loaded_in_the_order_of_their_names_and_each_load_is_a_version(history: History) -> None:
     base_rows = len(base_values(0))
-    assert [(load.rows, load.duplicate) for load in history.loads] == [(2 * base_rows, base_rows)] * 2
+    assert [(load.rows, load.superseded) for load in history.loads] == [(2 * base_rows, base_rows)] * 2
     assert [(load.inserted, load.updated) for load in history.loads] == [(base_rows, 0), (0, base_rows)]
     assert history.loads[0].version < history.loads[1].version
 
@@ -135,15 +135,17 @@ def test_every_record_of_every_commit_is_accounted_for(history: History) -> None
     first, base_counts, second, second_base = (counts(outcome.entry) for outcome in history.outcomes)
     keys = {HOURS[name] for name, _ in records_of_round(FIRST)}
     read = len(records_of_round(FIRST)) + len(MALFORMED)
-    duplicate = len(records_of_round(FIRST)) - len(keys)
+    superseded_count = len(records_of_round(FIRST)) - len(keys)
     inserted = len(keys)
-    assert first == dict(read=read, rejected=len(MALFORMED), duplicate=duplicate, inserted=inserted, updated=0, stale=0)
+    assert first == dict(
+        read=read, rejected=len(MALFORMED), superseded=superseded_count, inserted=inserted, updated=0, stale=0
+    )
     # two of the base rows have a record with the same key, one of them without a value
-    assert base_counts == dict(read=4, rejected=0, duplicate=0, inserted=2, updated=1, stale=1)
+    assert base_counts == dict(read=4, rejected=0, superseded=0, inserted=2, updated=1, stale=1)
     # the stale records are an older one and one without a version
     sent_count = len(records_of_round(SECOND)) + len(records_of_round(OLDEST))
-    assert second == dict(read=sent_count, rejected=0, duplicate=0, inserted=0, updated=sent_count - 2, stale=2)
-    assert second_base == dict(read=4, rejected=0, duplicate=0, inserted=0, updated=2, stale=2)
+    assert second == dict(read=sent_count, rejected=0, superseded=0, inserted=0, updated=sent_count - 2, stale=2)
+    assert second_base == dict(read=4, rejected=0, superseded=0, inserted=0, updated=2, stale=2)
     history.stream.assert_accounted()
 
 

@@ -61,7 +61,7 @@ def test_a_batch_records_its_ranges_and_the_progress_after_it_in_its_commit(stre
     assert commit.progress == {0: before + 2, 1: 0, 2: 0}
     assert (commit.number, commit.kind, commit.stream) == (number, "batch", stream.table.topic)
     assert commit.source == read_topic(stream.settings, stream.table.topic).source
-    assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=0, inserted=2, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=2, rejected=0, superseded=0, inserted=2, updated=0, stale=0)
     assert set(hours) <= set(stream.temperatures())
 
 

@@ -45,7 +45,7 @@ def test_records_are_written_and_read_by_a_schema_of_the_registry(spark: SparkSe
     assert publish(registry, stream.table, [LINE], PublishOptions(schema=SCHEMA)) == 1
     assert publish(registry, stream.table, [b'{"id": 2, "note": "second"}']) == 1
     outcomes = stream.send_and_merge(b"\x00\x00\x00\x00\x01\x00\xff", b"no frame")
-    assert counts(outcomes[0].entry) == dict(read=4, rejected=2, duplicate=0, inserted=2, updated=0, stale=0)
+    assert counts(outcomes[0].entry) == dict(read=4, rejected=2, superseded=0, inserted=2, updated=0, stale=0)
     assert rows(stream) == [(1, "12:00:00.500000", None, [1.5, 2.0]), (2, None, "second", [])]
     assert dict(outcomes[0].unmapped_fields) == {"unread": 2}
     (replayed,) = stream.replay()

@@ -53,10 +53,10 @@ def test_redriven_records_are_merged_in_order_and_marked_with_their_commit_numbe
     start = end(stream)
     first, second = hot(stream, 2)
     (batch,) = stream.send_and_merge(b"{", record(time=second, temperature_2m=1.0))
-    assert counts(batch.entry) == dict(read=4, rejected=3, duplicate=0, inserted=1, updated=0, stale=0)
+    assert counts(batch.entry) == dict(read=4, rejected=3, superseded=0, inserted=1, updated=0, stale=0)
     progress, totals = stream.ledger.progress, stream.ledger.totals
     (outcome,) = redrive_records(stream, "out_of_range")
-    assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=0, inserted=1, updated=0, stale=1)
+    assert counts(outcome.entry) == dict(read=2, rejected=0, superseded=0, inserted=1, updated=0, stale=1)
     assert (outcome.entry.commit.kind, outcome.entry.commit.number) == ("redrive", batch.entry.commit.number + 1)
     temperatures = stream.temperatures()
     assert (temperatures[first], temperatures[second]) == (HOT, 1.0)
@@ -81,7 +81,7 @@ def test_pending_records_are_neither_listed_nor_redriven(stream, monkeypatch):
     assert list_rejections(stream, start) == {}
     assert redrive_records(stream, "out_of_range") == []
     (outcome,) = wider(stream).merge()
-    assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=1, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=1, rejected=0, superseded=0, inserted=1, updated=0, stale=0)
     assert list_resolutions(stream, start) == [(start, outcome.entry.commit.number)]
 
 
@@ -113,7 +113,7 @@ def test_a_record_whose_time_exceeds_a_timestamp_is_rejected_and_stops_no_other(
             send(time, record(time=hour))
     other_hours = stream.send_hours(1, partition=1)
     (batch,) = stream.merge()
-    assert counts(batch.entry) == dict(read=5, rejected=3, duplicate=0, inserted=2, updated=0, stale=0)
+    assert counts(batch.entry) == dict(read=5, rejected=3, superseded=0, inserted=2, updated=0, stale=0)
     assert {hours[3], *other_hours} <= set(stream.temperatures())
     (group,) = [g for g in list_rejected(stream.settings, stream.table) if g.reason == TIMELESS]
     samples = {sample.position: (sample.time, sample.value, sample.detail) for sample in group.samples}
@@ -123,7 +123,7 @@ def test_a_record_whose_time_exceeds_a_timestamp_is_rejected_and_stops_no_other(
     }
     before = rejected_version(stream)
     (replay_outcome,) = replay(stream.context, [Range(0, start, start + 4)])
-    assert counts(replay_outcome.entry) == dict(read=4, rejected=3, duplicate=0, inserted=0, updated=0, stale=1)
+    assert counts(replay_outcome.entry) == dict(read=4, rejected=3, superseded=0, inserted=0, updated=0, stale=1)
     assert redrive_records(stream) == []
     assert rejected_version(stream) == before
     assert list_rejections(stream, start) == {TIMELESS: [start + 2, start + 1, start]}
@@ -144,7 +144,7 @@ def test_nothing_is_written_if_nothing_is_rejected_or_decided_again(stream):
 def test_a_batch_of_rejected_records_alone_moves_the_progress(stream):
     start = end(stream)
     (outcome,) = stream.send_and_merge(b"{", b"")
-    assert counts(outcome.entry) == dict(read=2, rejected=2, duplicate=0, inserted=0, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=2, rejected=2, superseded=0, inserted=0, updated=0, stale=0)
     assert end(stream) == start + 2
     assert stream.merge() == []
 
@@ -177,7 +177,7 @@ def test_lateness_depends_on_two_times_of_a_record_in_batch_replay_and_redrive(s
     stream = Stream.create(spark, broker, late=Late("observed_at", DAY))
     event_times = [f"{datetime.now(UTC) - timedelta(hours=hours):%Y-%m-%dT%H:%M}" for hours in (0, 1, 1, 49, 480)]
     (outcome,) = stream.send_and_merge(*(record(time=time) for time in event_times))
-    assert counts(outcome.entry) == dict(read=5, rejected=2, duplicate=1, inserted=2, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=5, rejected=2, superseded=1, inserted=2, updated=0, stale=0)
     rows, rejected_rows = stream.snapshot(), rows_of(stream.settings, stream.table.rejected_name)
     assert {position(row)[1]: row["reason"] for row in rejected_rows} == {3: "late", 4: "late"}
     assert all(
@@ -188,7 +188,7 @@ def test_lateness_depends_on_two_times_of_a_record_in_batch_replay_and_redrive(s
     assert (stream.snapshot(), rows_of(stream.settings, stream.table.rejected_name)) == (rows, rejected_rows)
     stream.table = replace(stream.table, late=Late("observed_at", 10 * DAY))
     (outcome,) = redrive.redrive(TableContext(spark, broker, stream.table))
-    assert counts(outcome.entry) == dict(read=2, rejected=1, duplicate=0, inserted=1, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=2, rejected=1, superseded=0, inserted=1, updated=0, stale=0)
     assert [entry.commit.late for entry in reversed(stream.ledger.entries)] == [2, 2, 1]
     stream.table = replace(stream.table, late=Late("observed_at", DAY, "accept"))
     (outcome,) = stream.replay()

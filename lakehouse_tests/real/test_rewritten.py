@@ -112,7 +112,7 @@ def test_the_command_named_by_the_refusal_changes_types_and_partitions(stream: S
     assert rewrite_tables(stream.context) == []
 
     (outcome,) = stream.send_and_merge(sale(1, 8, 2.5))
-    assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=0, updated=1, stale=0)
+    assert counts(outcome.entry) == dict(read=1, rejected=0, superseded=0, inserted=0, updated=1, stale=0)
     stream.refresh()
     query = "SELECT id, change, price_before, price_after, reconciled FROM {changes} WHERE id < 3 ORDER BY number, id"
     assert stream.sql(query) == [

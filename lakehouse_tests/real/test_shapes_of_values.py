@@ -116,7 +116,7 @@ def test_values_of_each_shape_become_rows_and_others_are_rejected(spark: Any, br
     for key, value in records:
         stream.send(value, key=key)
     (outcome,) = stream.merge()
-    assert counts(outcome.entry) == dict(read=5, rejected=3, duplicate=0, inserted=2, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=5, rejected=3, superseded=0, inserted=2, updated=0, stale=0)
     rows = {row["id"]: row for row in rows_of(broker, stream.table.name)}
     for key, value in records[:2]:
         expected_row = stream.table.decode(value, key=key)

@@ -28,11 +28,11 @@ def stream(request: pytest.FixtureRequest, spark: SparkSession, broker: Settings
 def test_a_truncate_deletes_every_older_row_and_no_older_record_comes_back(stream: Stream) -> None:
     first, second, third = stream.hours(3)
     outcome(stream, row(first, 1), row(second, 5))
-    assert outcome(stream, truncate(3), row(third, 2)) == {"read": 2, "duplicate": 1, "stale": 1}
+    assert outcome(stream, truncate(3), row(third, 2)) == {"read": 2, "superseded": 1, "stale": 1}
     assert set(stream.temperatures()) == {second}
     assert outcome(stream, row(first, 2), row(third, 4)) == {"read": 2, "stale": 1, "inserted": 1}
     assert set(stream.temperatures()) == {second, third}
-    assert outcome(stream, truncate(2)) == {"read": 1, "duplicate": 1}
+    assert outcome(stream, truncate(2)) == {"read": 1, "superseded": 1}
     before = stream.snapshot()
     stream.replay()
     assert stream.snapshot() == before

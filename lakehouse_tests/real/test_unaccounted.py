@@ -15,7 +15,7 @@ from lakehouse_tests.helpers.sensors import World
 pytestmark = pytest.mark.invariant("7.5")
 
 KEY = dg.AssetCheckKey(dg.AssetKey("temperatures"), "batches_accounted")
-MESSAGE = "Batch 3 read 5 records but accounts for 4: 0 rejected, 0 duplicate and 4 merged"
+MESSAGE = "Batch 3 read 5 records but accounts for 4: 0 rejected, 0 superseded and 4 merged"
 
 
 class NoSession(LakehouseResource):

@@ -43,7 +43,7 @@ def test_a_column_is_widened_once_after_derived_tables_have_read_all_changes(str
     with pytest.raises(NotConsumedError, match=f"before {stream.table.name}.* has read its present rows"):
         stream.merge()
     (outcome,) = refresh_and_retry(stream.context, stream.merge)
-    assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=0, inserted=1, updated=1, stale=0)
+    assert counts(outcome.entry) == dict(read=2, rejected=0, superseded=0, inserted=1, updated=1, stale=0)
     stream.refresh()
 
     assert stream.sql("SELECT id, pieces, CAST(price AS STRING) FROM {t} ORDER BY id") == [

@@ -19,7 +19,7 @@ def test_a_batch_without_a_matching_row_in_the_files_it_reads_is_counted(stream)
     """The file has hours on both sides, so its statistics do not exclude it."""
     stream.send_and_merge(record(time=hour(0)), record(time=hour(2)))
     (outcome,) = stream.send_and_merge(record(time=hour(1)), b"{")
-    assert counts(outcome.entry) == dict(read=2, rejected=1, duplicate=0, inserted=1, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=2, rejected=1, superseded=0, inserted=1, updated=0, stale=0)
 
 
 @pytest.mark.parametrize("few_rows", [batch_counts._TO_EVERYBODY, -1])

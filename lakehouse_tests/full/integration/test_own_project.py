@@ -127,7 +127,7 @@ def assert_demo_shows_the_whole_path(bin_folder: Path, project: Path) -> None:
     output = " ".join(call(project, bin_folder / "lakehouse", "demo").split())
     assert re.search(r"1\. New records .* readings: 96 rows, 48 at each of 2 groups 96 rows inserted", output), output
     assert re.search(r"2\. Corrections .* readings: 96 rows, .* 6 rows changed", output), output
-    assert "read = rejected + duplicate + inserted + updated + stale" in output
+    assert "read = rejected + superseded + inserted + updated + stale" in output
     assert "no row changed" in output, "a replay changes nothing"
     assert "96 rows" in output
     rows = call(project, bin_folder / "lakehouse", "query", "--json", "SELECT count(*) AS n FROM readings_changes")

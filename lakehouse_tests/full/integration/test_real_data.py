@@ -28,7 +28,7 @@ def test_real_weather_gives_the_known_counts(spark, broker, tmp_path):
     with tarfile.open(REAL_DATA / "open_meteo" / "base_2019_2022.tar.gz") as archive:
         archive.extractall(tmp_path / "base", filter="data")
     base_outcome = load_base(TableContext(spark, broker, stream.table), tmp_path / "base")
-    assert (base_outcome.files, base_outcome.rows, base_outcome.duplicate) == (24, 210_384, 0)
+    assert (base_outcome.files, base_outcome.rows, base_outcome.superseded) == (24, 210_384, 0)
     stream.merge()
     assert stream.sql("SELECT count(*), count(_record.position) FROM {t}") == [(210_384, 0)]
 
@@ -42,7 +42,7 @@ def test_real_weather_gives_the_known_counts(spark, broker, tmp_path):
 
     assert publish(broker, stream.table, lines("update_payload.jsonl.gz")) == 8_770
     (outcome,) = stream.merge()
-    assert counts(outcome.entry) == dict(read=8_770, rejected=0, duplicate=0, inserted=10, updated=8_760, stale=0)
+    assert counts(outcome.entry) == dict(read=8_770, rejected=0, superseded=0, inserted=10, updated=8_760, stale=0)
     by_year = dict(stream.sql("SELECT year(observed_at), count(*) FROM {t} GROUP BY 1"))
     assert by_year == BY_YEAR
     assert sum(by_year.values()) == 236_458

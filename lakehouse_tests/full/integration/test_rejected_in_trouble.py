@@ -55,7 +55,7 @@ def test_the_next_redrive_repairs_one_that_crashed_before_or_after_its_commit(st
     assert list_rejections(stream, first_offset) == {"out_of_range": [first_offset]}
     assert stream.temperatures()[hour] == HOT
     (outcome,) = redrive_records(stream, "out_of_range")
-    assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=0, updated=0, stale=1)
+    assert counts(outcome.entry) == dict(read=1, rejected=0, superseded=0, inserted=0, updated=0, stale=1)
     assert list_resolutions(stream, first_offset) == [(first_offset, outcome.entry.commit.number)]
 
 
@@ -127,7 +127,7 @@ def test_a_redrive_that_was_undone_and_brought_back_is_marked_by_the_next_redriv
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {redriven.entry.version}")
     assert list_rejections(stream, first_offset) == {"out_of_range": [first_offset]}
     (outcome,) = redrive_records(stream, "out_of_range")
-    assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=0, updated=0, stale=1)
+    assert counts(outcome.entry) == dict(read=1, rejected=0, superseded=0, inserted=0, updated=0, stale=1)
     assert list_rejections(stream, first_offset) == {}
 
 

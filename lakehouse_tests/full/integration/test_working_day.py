@@ -203,3 +203,5 @@ def remove_the_table(day: Day) -> None:
     paths = Path(day.settings.tables_root).rglob("*")
     assert [path for path in paths if "orders" in path.name and path.parent.name != ".locks"] == []
     day.types("new-table", "orders", "--from-topic", "orders-new")
+    idle_lines = day.stack.log.read_text().count("Sensor payments_sensor skipped: Nothing to merge")
+    assert idle_lines == 1, "the other table is idle all day, which up says once"

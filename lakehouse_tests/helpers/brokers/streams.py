@@ -197,7 +197,7 @@ def counts(entry: Entry) -> dict[str, int]:
     return {
         "read": commit.read,
         "rejected": commit.rejected,
-        "duplicate": commit.duplicate,
+        "superseded": commit.superseded,
         "inserted": metrics.inserted,
         "updated": metrics.updated,
         "stale": entry.stale,

@@ -137,7 +137,7 @@ class Histories(RuleBasedStateMachine):
             filtered=commit.filtered,
             rejected=commit.rejected,
             late=commit.late,
-            duplicate=commit.duplicate,
+            superseded=commit.superseded,
             inserted=metrics.inserted,
             updated=metrics.updated,
             deleted=metrics.deleted,

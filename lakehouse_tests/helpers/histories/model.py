@@ -23,7 +23,7 @@ from lakehouse_tests.helpers.histories.model_values import (
     rollup_values,
 )
 
-_COUNTED = "read empty filtered rejected duplicate inserted updated deleted deletes_without_row stale".split()
+_COUNTED = "read empty filtered rejected superseded inserted updated deleted deletes_without_row stale".split()
 
 
 class Model:
@@ -108,10 +108,10 @@ class Model:
         rows = [(key, None if r.deletes else r.temperature, r.order) for key, r in keyed_records]
         counts = self._merge(rows, erasing_orders, {r.order for _, r in keyed_records if r.deletes})
         late = sum(r.is_late and r.reason(self.rules) in (None, "late") for r in records)
-        duplicate = counts.duplicate + accepted_count - len(keyed_records)
+        superseded_count = counts.superseded + accepted_count - len(keyed_records)
         rejected = len(records) - accepted_count
         read = dict(read=len(sent), empty=sent.count(()), judged=len(judged), filtered=len(judged) - len(records))
-        return replace(counts, **read, rejected=rejected, duplicate=duplicate, late=late)
+        return replace(counts, **read, rejected=rejected, superseded=superseded_count, late=late)
 
     def decide_all(self, sent: Iterable[tuple[Record, ...]]) -> None:
         """Decide sent records in one commit, without merging them."""
@@ -198,7 +198,7 @@ class Model:
         counts = dict(inserted=0, updated=0, deleted=0, deletes_without_row=0, stale=0)
         for key, row in newest.items():
             counts[self._put(key, row, is_delete=row.order in deletes)] += 1
-        return ModelCounts(read=read, judged=read, duplicate=read - len(newest), **counts)
+        return ModelCounts(read=read, judged=read, superseded=read - len(newest), **counts)
 
     def _put(self, key: Key, row: Row, *, is_delete: bool) -> str:
         stored_row = self.now.rows.pop(key, None)

@@ -103,7 +103,7 @@ class ModelCounts:
     filtered: int = 0
     rejected: int = 0
     late: int = 0
-    duplicate: int = 0
+    superseded: int = 0
     inserted: int = 0
     updated: int = 0
     deleted: int = 0

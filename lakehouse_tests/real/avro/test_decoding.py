@@ -31,7 +31,7 @@ def test_two_schema_versions_in_one_batch_are_decoded_correctly(stream: Stream) 
         *encode_records(first, FIRST, [order(1), order(3)]), *encode_records(second, SECOND, [new_order, changed_order])
     )
     (outcome,) = stream.merge()
-    assert counts(outcome.entry) == dict(read=4, rejected=0, duplicate=1, inserted=3, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=4, rejected=0, superseded=1, inserted=3, updated=0, stale=0)
     assert outcome.unmapped_fields == {"channel": 2}
     assert totals(stream) == [(1, None, None), (2, 7.5, "Ann"), (3, 3.0, None)]
     ((at,),) = stream.sql("SELECT ordered_at FROM {t} WHERE id = 2")
@@ -52,7 +52,7 @@ def test_invalid_records_are_rejected_with_their_reasons(stream: Stream) -> None
     unknown_record = add_frame(schema_id + 5000, record[5:])
     stream.send(record, b"\x01" + record[1:], record[:3], record[:-1], record + b"\x00", None, unknown_record)
     (outcome,) = stream.merge()
-    assert counts(outcome.entry) == dict(read=7, rejected=6, duplicate=0, inserted=1, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=7, rejected=6, superseded=0, inserted=1, updated=0, stale=0)
     reasons = {group.reason: group.count for group in list_rejected(stream.settings, stream.table)}
     assert reasons == {"wrong_magic": 1, "truncated": 2, "trailing_bytes": 1, "tombstone": 1, "unknown_schema": 1}
     stream.assert_accounted()
@@ -102,7 +102,7 @@ def test_records_with_the_id_of_a_json_schema_are_rejected_with_the_same_reason_
     schema_id = register(stream.settings, stream.table, FIRST)
     stream.send(add_frame(json_id, b"{}"), *encode_records(schema_id, FIRST, [order(1)]), add_frame(json_id, b""))
     (outcome,) = stream.merge()
-    assert counts(outcome.entry) == dict(read=3, rejected=2, duplicate=0, inserted=1, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=3, rejected=2, superseded=0, inserted=1, updated=0, stale=0)
     reasons = {(group.reason, group.samples[0].detail) for group in list_rejected(stream.settings, stream.table)}
     assert reasons == {("unusable_schema", f"schema {json_id}: it is a schema of JSON, not of Avro")}
     name = stream.table.rejected_name

@@ -115,7 +115,7 @@ def test_values_and_keys_in_avro_have_their_own_schemas(spark, registry: Setting
     send_pair(stream, add_frame(value_id, b"\x02a"), value)
     send_pair(stream, add_frame(key_id, b"\x12"), add_frame(value_id + 5000, b"\x02a"))
     (outcome,) = stream.merge()
-    assert counts(outcome.entry) == dict(read=4, rejected=3, duplicate=0, inserted=1, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=4, rejected=3, superseded=0, inserted=1, updated=0, stale=0)
     assert rows(stream) == [(7, "a")]
     assert open_reasons(stream) == ["unusable_schema", "wrong_type", "unknown_schema"]
     assert kept_schemas(stream.settings, stream.table).by_id.keys() == {key_id, value_id}

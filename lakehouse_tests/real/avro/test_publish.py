@@ -41,7 +41,7 @@ def test_the_first_record_is_published_with_a_schema_derived_from_the_declaratio
     line = b'{"id": 7, "at": "2026-01-01T12:00:00Z", "customer": {"name": "Ann"}}'
     assert publish(stream.settings, stream.table, [line]) == 1
     (outcome,) = stream.merge()
-    assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=1, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=1, rejected=0, superseded=0, inserted=1, updated=0, stale=0)
     assert totals(stream) == [(7, None, "Ann")]
 
 
@@ -50,4 +50,4 @@ def test_framed_json_is_published_with_the_id_of_a_schema(spark, registry: Setti
     stream = stream_of(spark, registry, order_table(columns=columns, rollups=[], format=Json(framed=True)))
     assert publish(registry, stream.table, [b'{"id": 1}', b'{"id": 1}']) == 2
     (outcome,) = stream.merge()
-    assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=1, inserted=1, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=2, rejected=0, superseded=1, inserted=1, updated=0, stale=0)

@@ -94,7 +94,7 @@ def test_a_schema_is_stored_with_its_references_in_dependency_order(stream: Stre
     schema_id = register_order(stream)
     send(stream, schema_id)
     (outcome,) = stream.merge()
-    assert counts(outcome.entry) == dict(read=3, rejected=0, duplicate=1, inserted=2, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=3, rejected=0, superseded=1, inserted=2, updated=0, stale=0)
     rows = stream.sql("SELECT CAST(id AS INT), customer, city FROM {t} ORDER BY id")
     assert rows == [(1, "Ann", "London"), (2, "Ann", None)]
     (row,) = stored_schemas(stream)
@@ -118,7 +118,7 @@ def test_a_replay_without_the_registry_reads_a_schema_with_references_and_change
     monkeypatch.setattr(registries, "_PATIENCE", 0.0)
     offline_settings = Settings(**{**stream.settings.model_dump(), "registry_url": "http://127.0.0.1:1"})
     (replay_outcome,) = Stream(stream.spark, offline_settings, stream.table).replay()
-    assert counts(replay_outcome.entry) == dict(read=3, rejected=0, duplicate=1, inserted=0, updated=0, stale=2)
+    assert counts(replay_outcome.entry) == dict(read=3, rejected=0, superseded=1, inserted=0, updated=0, stale=2)
     assert stream.snapshot_of("id") == rows
     assert sorted(DeltaTable(stream.uri).file_uris()) == files
     assert stored_schemas(stream) == schemas

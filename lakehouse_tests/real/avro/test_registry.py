@@ -115,7 +115,7 @@ def test_requests_for_unknown_ids_are_limited_per_batch(stream: Stream, monkeypa
     stream.send(*unknown_records, *encode_records(schema_id, FIRST, [order(1), order(1)]))
     (outcome,) = stream.merge()
     assert requested_ids == [schema_id, *range(10**6, 10**6 + 4)]
-    assert counts(outcome.entry) == dict(read=52, rejected=50, duplicate=1, inserted=1, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=52, rejected=50, superseded=1, inserted=1, updated=0, stale=0)
 
 
 def test_a_table_without_schemas_uses_no_registry(spark, registry: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,5 +125,5 @@ def test_a_table_without_schemas_uses_no_registry(spark, registry: Settings, mon
     stream = stream_of(spark, registry, table)
     stream.send(add_frame(3, b'{"id": 1}'), b'{"id": 2}')
     (outcome,) = stream.merge()
-    assert counts(outcome.entry) == dict(read=2, rejected=1, duplicate=0, inserted=1, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=2, rejected=1, superseded=0, inserted=1, updated=0, stale=0)
     assert not Path(registry.table_uri(table.schemas_name)).exists()

@@ -22,7 +22,7 @@ def test_only_records_of_one_schema_become_rows_and_a_replay_changes_nothing(str
     stream.send(*encode_records(order_id, FIRST, [order(1), order(2)]))
     stream.send(*encode_records(refund_id, REFUND, [{"number": "a"}, {"number": "b"}, {"number": "c"}]))
     (outcome,) = stream.merge()
-    assert counts(outcome.entry) == dict(read=5, rejected=0, duplicate=0, inserted=2, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=5, rejected=0, superseded=0, inserted=2, updated=0, stale=0)
     assert outcome.entry.commit.filtered == 3
     rows = stream.snapshot_of("id")
     (replayed,) = stream.replay()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli.services import Service
+from lakehouse.cli.services import Service, without_color
 from lakehouse.cli.stack import Detail, LogFilter, _default_services
 from lakehouse.settings import Settings
 
@@ -26,7 +26,9 @@ def test_a_registry_runs_only_if_a_declared_table_needs_its_schemas(
     assert set(Service) - set(services) <= {Service.registry}
 
 
-AT = "2026-11-25 14:44:{second:02d} +0000 - dagster.daemon.SensorDaemon - {level} - {text}"
+AT = (
+    "\x1b[32m2026-11-25 14:44:{second:02d} +0000\x1b[0m - dagster.daemon.SensorDaemon - \x1b[34m{level}\x1b[0m - {text}"
+)
 EVALUATION = "Checking for new runs for sensor: a_sensor"
 IDLE_LINE = "Sensor a_sensor skipped: Nothing to merge."
 
@@ -34,7 +36,7 @@ IDLE_LINE = "Sensor a_sensor skipped: Nothing to merge."
 def shown_texts(detail: Detail, *texts: str, level: str = "INFO") -> list[str]:
     log_filter = LogFilter(detail)
     lines = [(AT.format(second=second, level=level, text=text), text) for second, text in enumerate(texts)]
-    return [text for line, text in lines if log_filter.shows(line)]
+    return [text for line, text in lines if log_filter.shows(without_color(line))]
 
 
 def test_an_idle_sensor_is_shown_once() -> None:

@@ -12,7 +12,7 @@ from lakehouse.ledger.commits import Commit, Entry, Metrics
 
 def committed(metrics: Metrics) -> Entry:
     """Return a batch of 1,500 records, of which 2 were rejected and 10 were duplicates."""
-    commit = Commit(kind="batch", number=4, attempt="a", table_version=5, read=1500, rejected=2, duplicate=10)
+    commit = Commit(kind="batch", number=4, attempt="a", table_version=5, read=1500, rejected=2, superseded=10)
     return Entry(6, datetime(2026, 5, 1, tzinfo=UTC), commit, metrics)
 
 
@@ -21,7 +21,7 @@ def committed(metrics: Metrics) -> Entry:
     [
         (
             Metrics(source_rows=1489, inserted=1489),
-            "read 1,500 records but accounts for 1,501: 0 filtered, 2 rejected, 10 duplicate and 1,489 merged",
+            "read 1,500 records but accounts for 1,501: 0 filtered, 2 rejected, 10 superseded and 1,489 merged",
         ),
         (Metrics(source_rows=1488, inserted=1488, updated=1), "merged 1,488 rows but wrote 1,489"),
     ],

@@ -20,7 +20,7 @@ from lakehouse.operations.verify import rejected_share
 
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
 # of four records, one is without a row; the others have seven rows
-COUNTS = {"read": 4, "empty": 1, "rows_read": 7, "filtered": 1, "rejected": 2, "duplicate": 1}
+COUNTS = {"read": 4, "empty": 1, "rows_read": 7, "filtered": 1, "rejected": 2, "superseded": 1}
 
 
 def batch(**changes: Any) -> Entry:
@@ -71,13 +71,13 @@ def test_the_share_of_rejected_rows_is_that_of_rows() -> None:
 
 
 def test_rows_to_merge_are_those_that_were_read_and_not_left_out() -> None:
-    counts = Counts(4, rejected=2, duplicate=1, late=0, filtered=1, empty=1, rows_read=7)
+    counts = Counts(4, rejected=2, superseded=1, late=0, filtered=1, empty=1, rows_read=7)
     assert (counts.rows, replace(counts, rows_read=None).rows) == (3, 0)
 
 
 @pytest.mark.invariant("1.10")
 def test_a_commit_without_the_counts_of_rows_is_read() -> None:
-    document = '{"metadata": 17, "kind": "batch", "number": 1, "attempt": "a", "table_version": 0, "read": 3}'
+    document = '{"metadata": 18, "kind": "batch", "number": 1, "attempt": "a", "table_version": 0, "read": 3}'
     commit = parse_metadata(document)
     assert isinstance(commit, Commit)
     assert (commit.rows_read, commit.judged, commit.totals_before) == (None, 3, Totals())

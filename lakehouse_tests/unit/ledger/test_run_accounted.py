@@ -206,6 +206,6 @@ def test_the_counts_have_the_same_names_everywhere() -> None:
     assert tuple(figures(ENTRIES[0])) == tuple(figure.name for figure in FIGURES)
     assert sums(ENTRIES)["read"] == 50
     assert set(sums([]).values()) == {0}
-    words = "10 records read, 0 rejected, 0 duplicate, 0 late; 10 rows merged, 10 inserted, 0 updated, 0 stale"
+    words = "10 records read, 0 rejected, 0 superseded, 0 late; 10 rows merged, 10 inserted, 0 updated, 0 stale"
     assert describe_counts(ENTRIES[0]) == words
     assert describe_entry(ENTRIES[0]) == f"batch 1 is version 1: {words}"

@@ -63,7 +63,21 @@ STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
     "refresh": ("refresh", (write("before", "_changes"), write("after", "_changes"))),
     # the next attempt finds one file in each partition, so its first statement is VACUUM
     "maintenance": ("maintain", (write("before"), write("after"), write("after"), write("after", nth=1))),
+    # by a declaration that rejects more: rows are withdrawn
+    "read again": (
+        "read_again",
+        (write("before", "_rejected"), write("after", "_rejected"), write("before"), write("after")),
+    ),
+    "erase": (
+        "erase",
+        tuple(
+            write(when, suffix)
+            for suffix in ("_erased", "_deletes", "_changes", "", "_base", "_rejected", "_by_location")
+            for when in ("before", "after")
+        ),
+    ),
 }
+HOTTEST = {"redrive": 100.0, "read again": 30.0}  # the maximum that is declared from these steps on
 
 
 @dataclass
@@ -79,8 +93,9 @@ class World:
 
     def job(self, step: str, name: str) -> Job:
         do, _ = STEPS[step]
-        allows_hot = list(STEPS).index(step) >= list(STEPS).index("redrive")
-        return Job(do, name, self.topic, max_records=31, folder=self.folder, hottest=100.0 if allows_hot else 70.0)
+        steps = list(STEPS)
+        hottest = [HOTTEST[name] for name in steps[: steps.index(step) + 1] if name in HOTTEST] or [70.0]
+        return Job(do, name, self.topic, max_records=31, folder=self.folder, hottest=hottest[-1])
 
     def run(self, step: str) -> None:
         self.job(step, self.names[0]).run(self.spark, self.settings)

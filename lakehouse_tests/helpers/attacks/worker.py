@@ -32,8 +32,9 @@ from lakehouse.ingest.batches import Request
 from lakehouse.ingest.load import load_base
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.redrive import redrive
-from lakehouse.ingest.replay import replay
+from lakehouse.ingest.replay import read_again, replay
 from lakehouse.operations import repair
+from lakehouse.operations.erase_rows import erase
 from lakehouse.operations.foreach_batch import foreach_batch
 from lakehouse.operations.maintain import maintain
 from lakehouse.operations.planned_changes import layouts_of
@@ -50,6 +51,7 @@ from lakehouse_tests.helpers.tables.old_files import leave_old_file
 from lakehouse_tests.helpers.tables.tables import column_of
 
 LOG_TABLE = log_table()
+ERASED = "temperature_2m > 10"  # the rows that a job erases
 IS_WEATHER = FieldIs("type", ["weather"])
 Form = (
     Literal["json", "avro", "log", "truncates", "elements", "topics", "files", "log of files", "data files"]
@@ -100,25 +102,30 @@ class Job:
 
     def run(self, spark: SparkSession, settings: Settings) -> list[int]:
         """Run the job; return the numbers of the batches that it committed to the merged table."""
-        outcomes: Any = ()
-        if self.do == "merge":
-            outcomes = self._merge(TableContext(spark, settings, self.table))
-        elif self.do == "replay":
-            outcomes = replay(TableContext(spark, settings, self.table), None, Request(self.max_records))
-        elif self.do == "redrive":
-            outcomes = redrive(TableContext(spark, settings, self.table))
-        elif self.do == "load_base":
-            load_base(TableContext(spark, settings, self.table), Path(self.folder or ""))
-        elif self.do == "maintain":
-            self._maintain(TableContext(spark, settings, self.table))
-        elif self.do == "stream":
-            stream, checkpoint = Stream(spark, settings, self.table), Path(self.folder or "")
-            run_query(stream, checkpoint, foreach_batch(self.table, settings), maxOffsetsPerTrigger=self.max_records)
-        elif self.do == "accept_gap":
-            self._accept_gap(spark, settings)
-        else:
-            refresh.refresh_all(TableContext(spark, settings, self.table))
-        return [outcome.entry.commit.number for outcome in outcomes]
+        context, request = TableContext(spark, settings, self.table), Request(self.max_records)
+        of_batches: dict[str, Callable[[], list[Outcome]]] = {
+            "merge": lambda: self._merge(context),
+            "replay": lambda: replay(context, None, request),
+            "read_again": lambda: read_again(context, request=request),
+            "redrive": lambda: redrive(context),
+        }
+        if self.do in of_batches:
+            return [outcome.entry.commit.number for outcome in of_batches[self.do]()]
+        others: dict[str, Callable[[], object]] = {
+            "load_base": lambda: load_base(context, Path(self.folder or "")),
+            "maintain": lambda: self._maintain(context),
+            "stream": lambda: self._stream(context),
+            "accept_gap": lambda: self._accept_gap(context),
+            "erase": lambda: erase(context, ERASED),
+            "refresh": lambda: refresh.refresh_all(context),
+        }
+        others[self.do]()
+        return []
+
+    def _stream(self, context: TableContext) -> None:
+        stream, checkpoint = Stream(context.spark, context.settings, self.table), Path(self.folder or "")
+        work = foreach_batch(self.table, context.settings)
+        run_query(stream, checkpoint, work, maxOffsetsPerTrigger=self.max_records)
 
     def _maintain(self, context: TableContext) -> None:
         for layout in layouts_of(context.settings, self.table):
@@ -131,10 +138,10 @@ class Job:
                 patch.setattr(merge, "MANY_BYTES", 0)
             return batches.merge_all(context, Request(self.max_records))
 
-    def _accept_gap(self, spark: SparkSession, settings: Settings) -> None:
-        gap = repair.propose_gap(settings, self.table)
+    def _accept_gap(self, context: TableContext) -> None:
+        gap = repair.propose_gap(context.settings, self.table)
         if gap:
-            repair.record(TableContext(spark, settings, self.table), gap)
+            repair.record(context, gap)
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class Job:
         }
         if self.do in of_batches:
             return [outcome.entry.commit.number for outcome in of_batches[self.do]()]
-        others: dict[str, Callable[[], object]] = {
+        other_work: dict[str, Callable[[], object]] = {
             "load_base": lambda: load_base(context, Path(self.folder or "")),
             "maintain": lambda: self._maintain(context),
             "stream": lambda: self._stream(context),
@@ -119,7 +119,7 @@ class Job:
             "erase": lambda: erase(context, ERASED),
             "refresh": lambda: refresh.refresh_all(context),
         }
-        others[self.do]()
+        other_work[self.do]()
         return []
 
     def _stream(self, context: TableContext) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lakehouse.local.process import Child
     from lakehouse.settings import Settings
 
-_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _STOP_SECONDS = 6.0  # for Dagster's processes to end by themselves: Ctrl-C takes at most ten
 
 
@@ -134,7 +134,7 @@ def engine(settings: "Settings") -> Iterator[list[Running]]:
 @contextmanager
 def dagster(settings: "Settings", services: Sequence[Service], port: int) -> Iterator[list[Running]]:
     """Dagster's processes; at the end they and everything they started are stopped."""
-    from lakehouse.local.dagster_home import migrate_dagster_storage
+    from lakehouse.local.dagster_home import migrate_dagster_storage, note_stop, start_dagster_storage
     from lakehouse.local.embedded import is_free
 
     if "webserver" in services and not is_free(port):
@@ -144,7 +144,9 @@ def dagster(settings: "Settings", services: Sequence[Service], port: int) -> Ite
         Service.daemon: ("dagster._daemon", "run"),
     }
     names = [name for name in commands if name in services]
-    if names:
+    if Service.daemon in names:
+        start_dagster_storage(settings)
+    elif names:
         migrate_dagster_storage(settings)
     children: list[Child] = []
     running_services = []
@@ -157,6 +159,8 @@ def dagster(settings: "Settings", services: Sequence[Service], port: int) -> Ite
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)  # a second signal does not interrupt the shutdown
+        if Service.daemon in names:
+            note_stop(settings)
         with ThreadPoolExecutor() as threads:
             list(threads.map(lambda child: child.stop(_STOP_SECONDS), children))
 
@@ -187,11 +191,6 @@ def _has_definitions(folder: Path) -> bool:
         return False
 
 
-def without_color(line: str) -> str:
-    """Return a line without the codes of colors, which Dagster writes into its log too."""
-    return _COLOR.sub("", line)
-
-
 def log_line(name: str, line: str) -> None:
     """Print a line in the log of ``up``, after the name of its service."""
-    print_line(f"{name:<{_WIDTH}} | {line.expandtabs()}")
+    print_line(f"{name:<{_WIDTH}} | {COLOR.sub('', line).expandtabs()}")

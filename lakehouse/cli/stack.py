@@ -13,6 +13,7 @@ import typer
 from lakehouse.cli.arguments import examples, print_left_out, readable_declarations
 from lakehouse.cli.output import print_line
 from lakehouse.cli.services import (
+    COLOR,
     Running,
     Service,
     broker,
@@ -21,7 +22,6 @@ from lakehouse.cli.services import (
     log_line,
     registry,
     tables_with_schemas,
-    without_color,
 )
 from lakehouse.cli.table_session import load_settings
 from lakehouse.errors import LakehouseError, SetupError
@@ -71,9 +71,10 @@ class LogFilter:
         """Return whether the line is shown, and remember it."""
         if self._detail is Detail.all:
             return True
+        plain_line = COLOR.sub("", line)  # Dagster colors its log too
         if self._detail is Detail.quiet:
-            return bool(_PROBLEM.search(line))
-        text = _TIME.sub("", line)
+            return bool(_PROBLEM.search(plain_line))
+        text = _TIME.sub("", plain_line)
         is_new = text != self._last_text and not _EVALUATION.search(text) and self._is_new_reason(text)
         self._last_text = text
         return is_new
@@ -168,7 +169,7 @@ def _watch(services: Sequence[Running], port: int | None, detail: Detail) -> Non
     while True:
         for service in services:
             service.poll()
-            for line in map(without_color, service.log.lines()):
+            for line in service.log.lines():
                 if filters[service.name].shows(line):
                     log_line(service.name, line)
             if service.process.exit_code is not None:

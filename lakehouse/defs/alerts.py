@@ -225,7 +225,8 @@ def _check_completions(records: "Iterable[AssetCheckExecutionRecord]") -> Iterat
 def build_alerts(entry: CatalogEntry) -> dg.Definitions:
     """Build the sensor that sends the alerts of a table. It is off until a person turns it on."""
     table = entry.table
-    asset_keys = [*(spec.key for spec in table_specs(entry)), entry.key(entry.topic_name), entry.replayed_key]
+    own_topic = [entry.key(entry.topic_name)] if entry.has_own_topic else []
+    asset_keys = [*(spec.key for spec in table_specs(entry)), *own_topic, entry.replayed_key]
 
     @dg.sensor(
         name=f"{table.name}_alerts",

@@ -13,7 +13,7 @@ import yaml
 from dagster.components.component_scaffolding import scaffold_component
 from pydantic import BaseModel, Field
 
-from lakehouse.declaration import Export, StreamTable, Topics, View
+from lakehouse.declaration import Export, StreamTable, View
 from lakehouse.declaration.names import spelling_hint
 from lakehouse.declaration.table import require_distinct_names
 from lakehouse.defs.alerts import build_alerts
@@ -122,7 +122,8 @@ def build_defs(
 
 def _source_of(table: StreamTable) -> tuple[str, ...]:
     """What a table reads: equal for tables of the same topic, topics, folder or table."""
-    return tuple(table.source.names) if isinstance(table.source, Topics) else (table.topic_text,)
+    names = getattr(table.source, "names", "")  # of topics, or the pattern of files
+    return (table.topic_text, *([names] if isinstance(names, str) else names))
 
 
 def _check_keys(assets: Iterable[Asset], checks: Iterable[dg.AssetChecksDefinition]) -> set[dg.AssetCheckKey]:

@@ -8,12 +8,11 @@ from typing import Any
 
 import dagster as dg
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.defs.waiting import Waiting
-from lakehouse.errors import LakehouseError
+from lakehouse.errors import LakehouseError, printable
 from lakehouse.ingest.outcomes import Outcome, describe_omitted_fields, most_common_fields
 from lakehouse.ingest.rejections import count_rejected
 from lakehouse.ledger.accounting import NAMES_WITH_UNITS, shown_totals, sums
@@ -182,8 +181,8 @@ def newest_groups(settings: Settings, table: StreamTable, rollup: Rollup) -> Fig
         if stored_table is None or not 0 < count_rows(settings.table_uri(rollup.name)) <= _MAX_GROUPS:
             return {}
         rows = pa.table(stored_table.to_pyarrow_table(columns=names))
-        newest = rows.take(pc.select_k_unstable(rows, _SHOWN_GROUPS, order)).to_pylist()
-    except (LakehouseError, DeltaError, pa.ArrowException):
+        newest = rows.sort_by(order).slice(0, _SHOWN_GROUPS).to_pylist()
+    except (LakehouseError, DeltaError, pa.ArrowException, OSError, OverflowError, ValueError):
         return {}
-    texts = [["" if row[name] is None else str(row[name])[:_MAX_TEXT] for name in names] for row in newest]
+    texts = [["" if row[name] is None else printable(str(row[name]))[:_MAX_TEXT] for name in names] for row in newest]
     return {"groups": _table(dict.fromkeys(names, "string"), texts)}

@@ -12,7 +12,7 @@ from lakehouse.declaration import Export, StreamTable, View
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import reason_to_wait, sensor_location, unfinished_run
 from lakehouse.defs.specs import code_references, column_lineage, step_name
-from lakehouse.defs.steps import materialize_result, name_run
+from lakehouse.defs.steps import materialize_result, name_run, run_text
 from lakehouse.exports.exporter import Exporter, ExportUpdate
 from lakehouse.operations.materialize import Materialization, TypedView, ViewUpdate, type_views
 from lakehouse.settings import Settings
@@ -79,7 +79,7 @@ def _build_materialized(spec: dg.AssetSpec, view: View, views: Sequence[View]) -
     def materialize(context: dg.AssetExecutionContext, lakehouse: LakehouseResource) -> Iterator[Any]:
         name_run(context.run.run_id)
         with explained():
-            update = Materialization(lakehouse.settings, view, views).update(context.run.run_id)
+            update = Materialization(lakehouse.settings, view, views).update(run_text(context.run, lakehouse.settings))
             yield materialize_result(spec, lakehouse.settings, _view_figures(update))
 
     following = Following(
@@ -144,7 +144,9 @@ def _build_export(spec: dg.AssetSpec, export: Export) -> dg.Definitions:
     ) -> Iterator[Any]:
         name_run(context.run.run_id)
         with explained():
-            update = Exporter(lakehouse.settings, export).update(context.run.run_id, whole=config.whole)
+            update = Exporter(lakehouse.settings, export).update(
+                run_text(context.run, lakehouse.settings), whole=config.whole
+            )
             version = dg.DataVersion(str(update.version))
             yield dg.MaterializeResult(asset_key=spec.key, metadata=_export_figures(update), data_version=version)
 

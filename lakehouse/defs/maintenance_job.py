@@ -12,7 +12,7 @@ import dagster as dg
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import schedule_location, unfinished_run_of_job
 from lakehouse.defs.specs import CatalogEntry, table_specs
-from lakehouse.defs.steps import name_run, require_accepted
+from lakehouse.defs.steps import name_run, require_accepted, run_text
 from lakehouse.discovery import find_exports
 from lakehouse.errors import LakehouseError
 from lakehouse.operations.maintain import Maintained, maintain
@@ -79,7 +79,7 @@ def _build_op(entry: CatalogEntry) -> dg.OpDefinition:
             # also those that no component names: a command runs them
             exports = {part.name: part for part in (*find_exports(lakehouse.settings), *entry.exports)}
             maintained_tables = maintain(
-                lakehouse.table_context(entry.table, context.run_id),
+                lakehouse.table_context(entry.table, run_text(context.run, lakehouse.settings)),
                 lambda maintained_table: _log(context, maintained_table),
                 [*exports.values()],
             )

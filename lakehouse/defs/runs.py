@@ -11,7 +11,7 @@ from dagster._core.remote_origin import RemoteRepositoryOrigin
 from dagster._core.scheduler.instigation import InstigatorType
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
-from lakehouse.defs.ended_runs import UNFINISHED, report_if_ended, run_location
+from lakehouse.defs.ended_runs import STOPPED_TAG, UNFINISHED, fail_if_dead, run_location
 from lakehouse.defs.specs import CatalogEntry, step_name
 
 _STATUSES = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS]
@@ -49,17 +49,21 @@ def schedule_location(instance: dg.DagsterInstance, schedule: str) -> str | None
 
 
 def read_finished_runs(
-    instance: dg.DagsterInstance, job: str, limit: int, location: str | None
+    instance: dg.DagsterInstance,
+    job: str,
+    limit: int,
+    location: str | None,
+    statuses: Sequence[dg.DagsterRunStatus] = _STATUSES,
 ) -> Sequence[dg.RunRecord]:
-    """Read the newest runs of a job that failed or succeeded, newest first; canceled runs are left out.
+    """Read the newest runs of a job that failed or succeeded, newest first; by default, canceled runs are left out.
 
     Reads runs of all code locations if ``location`` is ``None``, otherwise its own. A run without a location counts for
     each, if it is among the newest ``limit`` runs of all.
     """
-    newest = instance.get_run_records(dg.RunsFilter(job_name=job, statuses=_STATUSES), limit=limit)
+    newest = instance.get_run_records(dg.RunsFilter(job_name=job, statuses=list(statuses)), limit=limit)
     if location is None or all(run_location(record.dagster_run) in (None, location) for record in newest):
         return newest
-    own_filter = dg.RunsFilter(job_name=job, statuses=_STATUSES, tags={REPOSITORY_LABEL_TAG: location})
+    own_filter = dg.RunsFilter(job_name=job, statuses=list(statuses), tags={REPOSITORY_LABEL_TAG: location})
     own_records = instance.get_run_records(own_filter, limit=limit)
     unlabeled_records = [record for record in newest if run_location(record.dagster_run) is None]
     return sorted([*own_records, *unlabeled_records], key=lambda record: record.storage_id, reverse=True)[:limit]
@@ -70,22 +74,22 @@ def unfinished_run(
 ) -> dg.DagsterRun | None:
     """Return an unfinished run that writes the asset, or that is a run of the job; ``None`` if there is none.
 
-    A run that has ended without a report is reported and ignored, as ``report_if_ended`` does. Only runs of the code
-    location ``location``, and those without one, are judged: the process of another location may be in another
-    container. ``None`` means all.
+    A run whose process died together with Dagster would stay unfinished forever. This function reports such a run as
+    failed and ignores it. It judges only runs of the code location ``location``, and those without one: the process of
+    another location may be in another container. ``None`` means all.
     """
     runs = instance.get_runs(filters=dg.RunsFilter(statuses=UNFINISHED))
     writers = (run for run in runs if run.job_name == job or _writes(instance, run, key))
-    return next((run for run in writers if not report_if_ended(instance, run, location)), None)
+    return next((run for run in writers if not fail_if_dead(instance, run, location)), None)
 
 
 def unfinished_run_of_job(instance: dg.DagsterInstance, job: str, location: str | None) -> dg.DagsterRun | None:
-    """Return an unfinished run of the job; ``None`` if there is none. One that has ended is reported.
+    """Return an unfinished run of the job; ``None`` if there is none. A run whose process died is reported as failed.
 
     Unlike ``unfinished_run``, it ignores runs of other jobs that write the same tables.
     """
     runs = instance.get_runs(filters=dg.RunsFilter(job_name=job, statuses=UNFINISHED))
-    return next((run for run in runs if not report_if_ended(instance, run, location)), None)
+    return next((run for run in runs if not fail_if_dead(instance, run, location)), None)
 
 
 def _writes(instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey) -> bool:
@@ -132,19 +136,26 @@ def reason_to_wait(
 def keys_behind(
     instance: dg.DagsterInstance, job: str, keys: Sequence[dg.AssetKey], now: datetime, location: str | None = None
 ) -> list[dg.AssetKey]:
-    """The assets that a run has to write because the newest finished run of the job failed; empty if there are none.
+    """The assets that a run has to write because the newest one of the job failed, or ended with a stop; or none.
 
-    ``keys`` begin with the merged table and its rejected records. If the table was written since the failed run
+    ``keys`` begin with the merged table and its rejected records. If the table was written since that run
     started, that run or another one has merged, and only the derived tables are behind that were not written since it
     ended. Only runs of the code location ``location`` count; ``None`` means all.
     """
-    failures = _failures(instance, job, location)
-    if not failures or written_since(instance, failures[0], keys, now):
+    statuses = (*_STATUSES, dg.DagsterRunStatus.CANCELED)
+    records = read_finished_runs(instance, job, _COUNTED_FAILURES, location, statuses)
+    newest = next((record for record in records if not _is_canceled_by_person(record.dagster_run)), None)
+    if newest is None or newest.dagster_run.status is dg.DagsterRunStatus.SUCCESS:
         return []
-    started_at = failures[0].start_time
-    if started_at is None or not _is_written_after(instance, keys[0], started_at, now):
+    if written_since(instance, newest, keys, now):
+        return []
+    if newest.start_time is None or not _is_written_after(instance, keys[0], newest.start_time, now):
         return list(keys)
-    return [key for key in keys[2:] if not written_since(instance, failures[0], [key], now)]
+    return [key for key in keys[2:] if not written_since(instance, newest, [key], now)]
+
+
+def _is_canceled_by_person(run: dg.DagsterRun) -> bool:
+    return run.status is dg.DagsterRunStatus.CANCELED and STOPPED_TAG not in run.tags
 
 
 def _failures(instance: dg.DagsterInstance, job: str, location: str | None) -> Sequence[dg.RunRecord]:

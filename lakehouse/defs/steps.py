@@ -45,9 +45,7 @@ class StepInput:
     @property
     def table_context(self) -> TableContext:
         """The context of the table, whose commits name the run. Starts the Spark session of the run."""
-        run = self.context.run
-        user = run.tags.get("user") if self.settings.record_user else None
-        return self.lakehouse.table_context(self.table, f"{run.run_id} by {user}" if user else run.run_id)
+        return self.lakehouse.table_context(self.table, run_text(self.context.run, self.settings))
 
     @property
     def settings(self) -> Settings:
@@ -61,6 +59,12 @@ class StepResult:
 
     metadata: Mapping[str, Facts]
     findings: Sequence[Finding] = ()
+
+
+def run_text(run: dg.DagsterRun, settings: Settings) -> str:
+    """What commits say of a run: its id, and the user of its tag if users are recorded."""
+    user = run.tags.get("user") if settings.record_user else None
+    return f"{run.run_id} by {user}" if user else run.run_id
 
 
 def name_run(run_id: str) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -104,14 +104,35 @@ def prepare_dagster_home(settings: Settings) -> Path:
     return folder
 
 
-def migrate_dagster_storage(settings: Settings) -> None:
-    """Create the tables of Dagster's storage, or migrate them, and report the runs that ended with Dagster.
+def note_stop(settings: Settings) -> None:
+    """Note that the daemon is being stopped: what it runs has not failed."""
+    with suppress(OSError):
+        _stop_note(settings).write_text(str(time.time()), encoding="utf-8")
+
+
+def _stop_note(settings: Settings) -> Path:
+    return dagster_folder(settings) / "stopped"
+
+
+def start_dagster_storage(settings: Settings) -> None:
+    """Do as ``migrate_dagster_storage``, before the daemon starts; cancels the runs that ended when it was stopped."""
+    note = _stop_note(settings)
+    stopped_at = ""
+    with suppress(OSError, ValueError):
+        stopped_at = str(float(note.read_text(encoding="utf-8")))
+    migrate_dagster_storage(settings, stopped_at)
+    note.unlink(missing_ok=True)
+
+
+def migrate_dagster_storage(settings: Settings, stopped_at: str = "") -> None:
+    """Create the tables of Dagster's storage, or migrate them to the installed version.
 
     Call this before starting Dagster's processes: each creates missing tables, and fails if two do so at once. A
     second call changes nothing. Raises ``SetupError`` if the storage in ``dagster.yaml`` cannot be opened.
     """
     folder = prepare_dagster_home(settings)
-    command = [sys.executable, "-c", "from lakehouse.defs import ended_runs; ended_runs.prepare_storage()"]
+    code = f"from lakehouse.defs import ended_runs; ended_runs.prepare_storage({stopped_at})"
+    command = [sys.executable, "-c", code]
     environment = {**os.environ, "DAGSTER_HOME": str(folder)}
     action = f"Correct {folder / 'dagster.yaml'}, then start again."
     with hold_lock(folder / "storage.lock", 2 * _STORAGE_SECONDS):

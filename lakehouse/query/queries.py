@@ -246,7 +246,7 @@ def _next_batch(reader: "pa.RecordBatchReader") -> "pa.RecordBatch | None":
     try:
         return next(reader, None)
     except OSError as error:  # how Arrow passes on an error of DuckDB
-        kind = duckdb.InterruptException if "INTERRUPT Error" in str(error) else duckdb.Error
+        kind = duckdb.InterruptException if str(error).startswith("INTERRUPT Error") else duckdb.Error
         raise kind(str(error)) from None
 
 

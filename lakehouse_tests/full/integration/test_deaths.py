@@ -72,7 +72,7 @@ STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
         "erase",
         tuple(
             write(when, suffix)
-            for suffix in ("_erased", "_deletes", "_changes", "", "_base", "_rejected", "_by_location")
+            for suffix in ("_erased", "_deletes", "_changes", "", "_base", "_rejected")
             for when in ("before", "after")
         ),
     ),
@@ -140,9 +140,11 @@ def test_the_next_run_finishes_a_step_that_was_interrupted_at_any_point(world: W
 
 
 def test_the_final_tables_equal_those_of_an_undisturbed_run(world: World) -> None:
-    *steps, last = STEPS
+    *_, last = STEPS
     world.reach(last)
-    for step in steps:
+    if last not in world.finished_steps:
+        world.run(last)
+    for step in STEPS:
         world.job(step, world.names[1]).run(world.spark, world.settings)
     interrupted_state, undisturbed_state = (read_state(world.settings, world.job(last, name)) for name in world.names)
     assert interrupted_state[0].read == 60

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli.services import Service, without_color
+from lakehouse.cli.services import Service
 from lakehouse.cli.stack import Detail, LogFilter, _default_services
 from lakehouse.settings import Settings
 
@@ -36,7 +36,7 @@ IDLE_LINE = "Sensor a_sensor skipped: Nothing to merge."
 def shown_texts(detail: Detail, *texts: str, level: str = "INFO") -> list[str]:
     log_filter = LogFilter(detail)
     lines = [(AT.format(second=second, level=level, text=text), text) for second, text in enumerate(texts)]
-    return [text for line, text in lines if log_filter.shows(without_color(line))]
+    return [text for line, text in lines if log_filter.shows(line)]
 
 
 def test_an_idle_sensor_is_shown_once() -> None:

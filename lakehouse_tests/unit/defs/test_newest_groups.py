@@ -72,3 +72,9 @@ def test_a_long_text_is_cut_and_null_is_empty(tmp_path: Path) -> None:
         {"latitude": ("<b>" * 20)[:40], "rows": "nan"},
         {"latitude": "b", "rows": ""},
     ]
+
+
+def test_a_missing_file_fails_no_run(settings: Settings) -> None:
+    (file,) = Path(settings.table_uri(ROLLUP.name)).glob("*.parquet")
+    file.unlink()
+    assert figures.newest_groups(settings, temperatures, ROLLUP) == {}

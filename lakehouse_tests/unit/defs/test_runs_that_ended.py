@@ -4,12 +4,20 @@ import json
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.events import EngineEventData, JobFailureData, RunFailureReason
+from dagster._core.events import (
+    DagsterEvent,
+    EngineEventData,
+    JobFailureData,
+    RunFailureReason,
+    StepMaterializationData,
+)
 from dagster._core.remote_origin import RemoteInstigatorOrigin
 from dagster._core.scheduler.instigation import (
     InstigatorState,
@@ -22,7 +30,7 @@ from dagster._core.test_utils import create_run_for_test
 
 from lakehouse.defs import ended_runs, runs
 from lakehouse.defs.runs import schedule_location
-from lakehouse.local.dagster_home import migrate_dagster_storage
+from lakehouse.local.dagster_home import migrate_dagster_storage, note_stop, start_dagster_storage
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.code_locations import repository_of
 
@@ -76,85 +84,107 @@ def test_the_process_of_another_code_location_may_be_in_another_container(
         assert instance.get_run_by_id(run.run_id).status is expected_status
 
 
-@pytest.mark.parametrize(
-    ("status", "has_server", "has_process", "expected_status"),
-    [
-        ("STARTING", True, False, "STARTING"),
-        ("STARTING", False, False, "CANCELED"),
-        ("STARTED", True, False, "FAILURE"),
-        ("STARTED", False, False, "CANCELED"),
-        ("STARTED", False, True, "STARTED"),
-        ("CANCELING", True, False, "CANCELING"),
-        ("CANCELING", False, False, "CANCELED"),
-        ("QUEUED", False, False, "QUEUED"),
-        ("NOT_STARTED", False, False, "NOT_STARTED"),
-    ],
-)
-def test_a_run_is_canceled_if_its_server_is_gone_too_and_failed_if_only_its_process_is(
-    tmp_path: Path, process: int, status: str, *, has_server: bool, has_process: bool, expected_status: str
-) -> None:
-    address = str(tmp_path / "server")
-    with dg.instance_for_test(temp_dir=str(tmp_path)) as instance, socket.socket(socket.AF_UNIX) as server:
-        server.bind(address)
-        if has_server:
-            server.listen()
-        tags = {GRPC_INFO_TAG: json.dumps({"host": "localhost", "socket": address})}
-        run = create_run_for_test(
-            instance,
-            "merge",
-            status=dg.DagsterRunStatus[status],
-            asset_selection={KEY},
-            tags=tags,
-            remote_job_origin=repository_of("ours").get_job_origin("merge"),
-        )
-        if status == "STARTED":
-            pid = process if has_process else NO_PROCESS
-            instance.report_engine_event("Started process for run.", run, EngineEventData.in_process(pid))
-        is_ended = expected_status in ("CANCELED", "FAILURE")
-        assert (runs.unfinished_run(instance, KEY, None) is None) == is_ended
-        assert instance.get_run_by_id(run.run_id).status is dg.DagsterRunStatus[expected_status]
-
-
-@pytest.mark.parametrize("tag", ["", "[]", '{"host": "localhost", "port": 4000}'])
-def test_a_server_that_cannot_be_reached_from_here_is_not_judged(tmp_path: Path, tag: str) -> None:
-    with dg.instance_for_test(temp_dir=str(tmp_path)) as instance:
-        starting = dg.DagsterRunStatus.STARTING
-        create_run_for_test(instance, "merge", status=starting, asset_selection={KEY}, tags={GRPC_INFO_TAG: tag})
-        assert runs.unfinished_run(instance, KEY, None) is not None
-
-
-@pytest.mark.parametrize("has_server", [True, False])
-def test_the_start_of_dagster_cancels_the_runs_that_ended_with_the_dagster_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_server: bool
-) -> None:
-    """Otherwise its monitor reports them as failed after 90 seconds, and its sensors wait for them."""
-    address = str(tmp_path / "server")
-    tags = {GRPC_INFO_TAG: json.dumps({"host": "localhost", "socket": address})}
-    origin = repository_of("ours").get_job_origin("merge")
-    interruption = JobFailureData(None, RunFailureReason.UNEXPECTED_TERMINATION)
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A home whose Dagster storage exists."""
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     settings = Settings(home=tmp_path, _env_file=None)
     migrate_dagster_storage(settings)
+    return settings
+
+
+def create_stopped_run(instance: dg.DagsterInstance, status: str, address: str) -> dg.DagsterRun:
+    """A run that a code server at this address started, or was to start; INTERRUPTED if a signal made it fail."""
+    run = create_run_for_test(
+        instance,
+        "merge",
+        status=dg.DagsterRunStatus["STARTED" if status == "INTERRUPTED" else status],
+        asset_selection={KEY},
+        tags={GRPC_INFO_TAG: json.dumps({"host": "localhost", "socket": address})},
+        remote_job_origin=repository_of("ours").get_job_origin("merge"),
+    )
+    if status == "STARTED":
+        instance.report_engine_event("Started process for run.", run, EngineEventData.in_process(NO_PROCESS))
+    if status == "INTERRUPTED":
+        interruption = JobFailureData(None, RunFailureReason.UNEXPECTED_TERMINATION)
+        instance.report_run_failed(run, "A signal.", interruption)
+    return run
+
+
+STATUSES = ("NOT_STARTED", "STARTING", "STARTED", "CANCELING", "INTERRUPTED", "QUEUED", "FAILURE")
+UNCHANGED = "NOT_STARTED STARTING STARTED CANCELING FAILURE QUEUED FAILURE"
+
+
+@pytest.mark.parametrize(
+    ("seconds_after_stop", "has_server", "expected_statuses"),
+    [
+        (1, False, "CANCELED CANCELED CANCELED CANCELED CANCELED QUEUED FAILURE"),
+        (1, True, UNCHANGED.replace("NOT_STARTED", "CANCELED")),
+        (3600, False, UNCHANGED),
+        (-3600, False, "CANCELED CANCELED CANCELED CANCELED FAILURE QUEUED FAILURE"),
+    ],
+)
+def test_the_start_after_a_stop_cancels_the_runs_that_ended_with_it(
+    home: Settings, seconds_after_stop: float, has_server: bool, expected_statuses: str
+) -> None:
+    """Otherwise Dagster's monitor reports them as failed, sensors pause, and alerts are sent."""
+    address = str(home.home / "server")
     with (
-        dg.DagsterInstance.from_config(str(tmp_path / "dagster")) as instance,
+        dg.DagsterInstance.from_config(str(home.home / "dagster")) as instance,
         socket.socket(socket.AF_UNIX) as server,
     ):
         server.bind(address)
         if has_server:
             server.listen()
-        statuses = ("STARTING", "NOT_STARTED", "QUEUED", "FAILURE", "STARTED")
-        created_runs = [
-            create_run_for_test(
-                instance, "merge", status=dg.DagsterRunStatus[status], tags=tags, remote_job_origin=origin
-            )
-            for status in statuses
-        ]
-        instance.report_run_failed(created_runs[-1], "A signal.", interruption)
-        starting, interrupted = ("STARTING", "FAILURE") if has_server else ("CANCELED", "CANCELED")
+        created_runs = [create_stopped_run(instance, status, address) for status in STATUSES]
+        note_stop(home)
+        (home.home / "dagster" / "stopped").write_text(str(time.time() - seconds_after_stop))
         for _ in range(2):
-            migrate_dagster_storage(settings)
+            start_dagster_storage(home)
             new_statuses = [instance.get_run_by_id(run.run_id).status.value for run in created_runs]
-            assert new_statuses == [starting, "CANCELED", "QUEUED", "FAILURE", interrupted]
+            assert " ".join(new_statuses) == expected_statuses
+
+
+def test_without_a_stop_no_run_is_canceled(home: Settings) -> None:
+    """A power cut, or a machine without memory, is a failure."""
+    with dg.DagsterInstance.from_config(str(home.home / "dagster")) as instance:
+        created_runs = [create_stopped_run(instance, status, str(home.home / "server")) for status in STATUSES]
+        (home.home / "dagster" / "stopped").write_text("yesterday")
+        start_dagster_storage(home)
+        assert " ".join(instance.get_run_by_id(run.run_id).status.value for run in created_runs) == UNCHANGED
+
+
+@pytest.mark.parametrize("tag", ["", "[]", '{"host": "localhost", "port": 4000}', '{"socket": 7}'])
+def test_a_run_of_a_server_elsewhere_is_not_canceled(home: Settings, tag: str) -> None:
+    with dg.DagsterInstance.from_config(str(home.home / "dagster")) as instance:
+        starting = dg.DagsterRunStatus.STARTING
+        run = create_run_for_test(instance, "merge", status=starting, tags={GRPC_INFO_TAG: tag})
+        note_stop(home)
+        start_dagster_storage(home)
+        assert instance.get_run_by_id(run.run_id).status is starting
+
+
+def test_what_is_left_of_a_stopped_merge_is_requested_at_once(home: Settings) -> None:
+    """It had merged, and not updated the feed."""
+    keys = [dg.AssetKey(name) for name in ("t", "t_rejected", "t_changes")]
+    with dg.DagsterInstance.from_config(str(home.home / "dagster")) as instance:
+        run = create_stopped_run(instance, "STARTED", str(home.home / "server"))
+        instance.report_dagster_event(DagsterEvent("PIPELINE_START", "merge"), run.run_id)
+        for key in keys[:2]:
+            instance.report_dagster_event(
+                DagsterEvent(
+                    "ASSET_MATERIALIZATION",
+                    "merge",
+                    event_specific_data=StepMaterializationData(dg.AssetMaterialization(key), []),
+                ),
+                run.run_id,
+            )
+        assert runs.keys_behind(instance, "merge", keys, datetime.now(UTC)) == []
+        note_stop(home)
+        start_dagster_storage(home)
+        later = datetime.now(UTC) + timedelta(seconds=5)
+        assert runs.keys_behind(instance, "merge", keys, later) == keys[2:]
+        assert runs.reason_to_wait(instance, "merge", keys[0], later) is None
 
 
 def test_a_schedule_knows_its_code_location_unless_several_have_its_name(tmp_path: Path) -> None:

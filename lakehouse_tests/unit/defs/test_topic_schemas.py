@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.declaration import Avro, BrokerTime, Column, Csv, RecordKey, StreamTable, TextBoolean
+from lakehouse.declaration import Avro, BrokerTime, Column, Csv, Files, RecordKey, StreamTable, TextBoolean
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.specs import CatalogEntry, topic_spec
 from lakehouse.examples.tables.temperatures import temperatures
@@ -73,3 +73,13 @@ def test_two_tables_of_a_topic_share_its_asset_with_the_fields_of_both() -> None
         assert dg.AssetKey("sizes_topic") in graph.get(dg.AssetKey(name)).parent_keys
     lineage = graph.get(dg.AssetKey("names")).metadata["dagster/column_lineage"].deps_by_column
     assert lineage["name"] == [dg.TableColumnDep(dg.AssetKey("sizes_topic"), "name")]
+
+
+def test_two_tables_of_different_files_of_a_folder_have_an_asset_each() -> None:
+    columns = [Column("id", "INT", "Which.", required=True)]
+    tables = [
+        StreamTable(name, source=Files("in", names=f"{name}-*.jsonl"), doc="", columns=columns, key=["id"])
+        for name in ("first", "second")
+    ]
+    keys = build_defs(tables).resolve_asset_graph().get_all_asset_keys()
+    assert {dg.AssetKey("first_folder"), dg.AssetKey("second_folder")} <= keys

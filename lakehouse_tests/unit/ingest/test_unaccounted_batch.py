@@ -11,7 +11,7 @@ from lakehouse.ledger.commits import Commit, Entry, Metrics
 
 
 def committed(metrics: Metrics) -> Entry:
-    """Return a batch of 1,500 records, of which 2 were rejected and 10 were duplicates."""
+    """Return a batch of 1,500 records, of which 2 were rejected and 10 were superseded."""
     commit = Commit(kind="batch", number=4, attempt="a", table_version=5, read=1500, rejected=2, superseded=10)
     return Entry(6, datetime(2026, 5, 1, tzinfo=UTC), commit, metrics)
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -273,10 +274,8 @@ def _jars(settings: "Settings") -> Iterator[Part]:
 
 
 def _spark(settings: "Settings") -> Part:
-    detail = settings.spark_place
-    if not settings.spark_remote:
-        detail += f", driver {settings.spark_driver_memory}"
-    return Part("Spark", version("pyspark"), "ok", detail)
+    memory = "" if settings.spark_remote else f", driver {settings.spark_driver_memory}"
+    return Part("Spark", version("pyspark"), "ok", f"{settings.spark_place}{memory}")
 
 
 def _engine(settings: "Settings") -> Part:
@@ -288,9 +287,8 @@ def _engine(settings: "Settings") -> Part:
     folder = engine_folder(settings)
     address = read_address(folder)
     if settings.spark_remote or not is_engine_running(folder):
-        return Part(
-            "engine", "", "note", "Not running; commands start their own Spark. lakehouse up keeps a warm engine."
-        )
+        detail = "Not running; commands start their own Spark. lakehouse up keeps a warm engine."
+        return Part("engine", "", "note", detail)
     if address is None:
         return Part("engine", "", "note", "It is starting.")
     heap = read_heap(address.pid)
@@ -340,11 +338,9 @@ def _tables(settings: "Settings") -> Part:
 def _is_writable(folder: Path) -> bool:
     from tempfile import TemporaryFile
 
-    try:
-        with TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
+    with suppress(OSError), TemporaryFile(dir=folder):
+        return True
+    return False
 
 
 def _declarations(settings: "Settings") -> Part:

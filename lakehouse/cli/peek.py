@@ -73,18 +73,8 @@ def peek(
         rules = _find_rules(settings, table, records) if table else None
         left_out = _find_left_out(settings, table) if table else ()
     fields_of_records = [_shown_fields(record, rules, left_out) for record in records]
-    if rules and table and table.computed and records:
-        print_notice(f"Not shown, because only a merge computes them: {', '.join(table.computed)}.")
-    if rules and table and table.rejects and records:
-        reasons = ", ".join(rule.reason for rule in table.rejects)
-        print_notice(f"Not judged, because only a merge applies these rules: {reasons}.")
-    if rules and table and (count := _count_without_version(fields_of_records, table)):
-        print_notice(_WITHOUT_VERSION[table.version_nulls].format(count, table.version_column))
-    if example := _repeated_key(fields_of_records, table) if table else None:
-        print_notice(
-            f"Two rows of one record have the same key ({example}): only one of them is in the table after a merge."
-            " Add a column with source=ElementIndex() to key=, if both are needed."
-        )
+    if rules and table and records:
+        _print_notices(table, fields_of_records)
     if json:
         document = {"topic": place.removeprefix("topic "), "table": table.name if table else None}
         return print_json(document | {"records": [*chain.from_iterable(fields_of_records)]})
@@ -93,6 +83,22 @@ def peek(
     rows = [row for rows_of_record in fields_of_records for row in _printed_rows(rows_of_record)]
     title = f"The newest records of {place}" + (f", read by {table.name}" if table else "")
     return print_table(list(rows[0]), [list(row.values()) for row in rows], title=title)
+
+
+def _print_notices(table: "StreamTable", fields_of_records: "Sequence[Sequence[dict[str, Any]]]") -> None:
+    """Say what the shown rows do not tell."""
+    if table.computed:
+        print_notice(f"Not shown, because only a merge computes them: {', '.join(table.computed)}.")
+    if table.rejects:
+        reasons = ", ".join(rule.reason for rule in table.rejects)
+        print_notice(f"Not judged, because only a merge applies these rules: {reasons}.")
+    if count := _count_without_version(fields_of_records, table):
+        print_notice(_WITHOUT_VERSION[table.version_nulls].format(count, table.version_column))
+    if example := _repeated_key(fields_of_records, table):
+        print_notice(
+            f"Two rows of one record have the same key ({example}): only one of them is in the table after a merge."
+            " Add a column with source=ElementIndex() to key=, if both are needed."
+        )
 
 
 def _newest_records(settings: "Settings", table: "StreamTable | None", name: str, limit: int) -> "Sequence[AnyRecord]":

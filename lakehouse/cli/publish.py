@@ -255,9 +255,8 @@ def publish(
 
     With --raw, a line is a JSON object with value and perhaps key, headers, partition and timestamp (milliseconds
     since 1970; the command says if the broker replaces it). Value, key and headers are texts, or bytes in base64 as
-    value_base64, key_base64 and headers_base64.
-    The topic must exist. Checks the form of all lines of a file first, and of standard input each line before it is
-    sent; what the table would reject is sent, too.
+    value_base64, key_base64 and headers_base64. The topic must exist. Checks the form of all lines of a file first, and
+    of standard input each line before it is sent; what the table would reject is sent, too.
     """
     if raw:
         _refuse_options({"--generate": generate, "--schema": schema, "--subject": subject, "--partitions": partitions})
@@ -292,8 +291,7 @@ def _refuse_options(values: Mapping[str, object]) -> None:
 def _select_topic_of(settings: "Settings", table: str, topic: str | None) -> "StreamTable":
     stream_table = select_topic(select_table(settings, table, _RAW_ADVICE), topic)
     if not stream_table.has_topics:
-        problem = f"{stream_table.name} reads {stream_table.topic_text}, not a topic"
-        raise typer.BadParameter(problem, param_hint="TABLE")
+        raise typer.BadParameter(f"it reads {stream_table.topic_text}, not a topic", param_hint="TABLE")
     return stream_table
 
 
@@ -302,21 +300,18 @@ _RAW_ADVICE = "For a topic that no table reads, add --raw. "
 
 def _report(sent: Sent, *, as_json: bool) -> None:
     if as_json:
-        fields = {"bootstrap_servers": sent.address, "topic": sent.topic, "acknowledged": sent.acknowledged}
-        return print_json(fields)
+        return print_json({"bootstrap_servers": sent.address, "topic": sent.topic, "acknowledged": sent.acknowledged})
     if sent.dated:
         fact = f"topic {sent.topic} has message.timestamp.type=LogAppendTime"
         print_notice(f"The broker replaced {count_text(sent.dated, 'timestamp')} by the time of arrival: {fact}.")
     return print_line(f"{count_text(sent.acknowledged, 'record')} acknowledged by {sent.address}, topic {sent.topic}.")
 
 
-_Lines = tuple[Iterable[bytes], int | None]
-"""Lines to send, and their number if it is known beforehand."""
-
-
 @contextmanager
-def _records(table: "StreamTable", file: str | None, generate: str | None, *, check: bool) -> Iterator[_Lines]:
-    """The records to send: lines of a file or of standard input, or samples, which are not checked."""
+def _records(
+    table: "StreamTable", file: str | None, generate: str | None, *, check: bool
+) -> Iterator[tuple[Iterable[bytes], int | None]]:
+    """The records to send, and their number if it is known: lines of a file, or of standard input, or samples."""
     if (file is None) == (generate is None):
         raise typer.BadParameter("use either a file or --generate", param_hint="FILE")
     if generate is not None:

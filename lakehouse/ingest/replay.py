@@ -94,9 +94,9 @@ def _replay_topic(context: TableContext, ranges: list[Range] | None, request: Re
     limit = request.limit(context.table)
     state, merged_ranges = find_merged_ranges(context)
     former_times = FormerTimes.of(context, state) if _orders_by_time(context) else None
-    replay_plans = _replay_plans(context, state, merged_ranges, ranges)
-    plans = (part for plan in replay_plans for part in split_into_batches(state, plan, limit))
-    return [outcome for plan in plans for outcome in _replay_plan(context, plan, former_times, kind)]
+    plans = _replay_plans(context, state, merged_ranges, ranges)
+    batch_plans = (part for plan in plans for part in split_into_batches(state, plan, limit))
+    return [outcome for plan in batch_plans for outcome in _replay_plan(context, plan, former_times, kind)]
 
 
 def _orders_by_time(context: TableContext) -> bool:
@@ -132,10 +132,8 @@ def _replay_plans(
     for part in ranges or []:
         merged_range = merged_ranges.get(part.partition)
         if merged_range is None or not merged_range.start <= part.start <= part.end <= merged_range.end:
-            words, available = (
-                source_words(state.source),
-                f"{merged_range.start} to {merged_range.end}" if merged_range else "nothing",
-            )
+            words = source_words(state.source)
+            available = f"{merged_range.start} to {merged_range.end}" if merged_range else "nothing"
             raise LakehouseError(
                 f"{words.position.capitalize()}s {part.start} to {part.end} of partition {part.partition} cannot be"
                 " replayed",
@@ -226,10 +224,9 @@ def find_ranges(context: TableContext, days: Collection[date]) -> list[Range]:
     to the last record of days in a row, so it may contain records of other days. Changes nothing. Raises
     ``LakehouseError`` if records of the first day may have expired, and the errors of ``find_merged_ranges``.
     """
-    settings, topic = context.settings, context.table.topic
     state, merged_ranges = find_merged_ranges(context)
     ranges = [part for part in merged_ranges.values() if part.span]
-    records = first_records(settings, topic, ranges)
+    records = first_records(context.settings, context.table.topic, ranges)
     times = {partition: record.time for partition, record in records.items() if record.time}
     starts = first_positions(context.ledger())
     expired_ends = {p: end for p, end in state.earliest.items() if end > starts.get(p, 0)}
@@ -344,8 +341,8 @@ def _group_by_day(records: DataFrame, days: Collection[date]) -> list[DayRange]:
     """Return the first and the last offset of each partition and day, from the first to the last of these days."""
     dated_records = records.selectExpr(staged.PARTITION, staged.POSITION, f"CAST({staged.TIME} AS DATE) AS day")
     chosen_records = dated_records.where(f"day BETWEEN DATE '{min(days)}' AND DATE '{max(days)}'")
-    groups = chosen_records.groupBy(staged.PARTITION, "day").agg(F.min(staged.POSITION), F.max(staged.POSITION))
-    return [DayRange(*row) for row in groups.collect()]
+    ends = F.min(staged.POSITION), F.max(staged.POSITION)
+    return [DayRange(*row) for row in chosen_records.groupBy(staged.PARTITION, "day").agg(*ends).collect()]
 
 
 def _start_of(day: date) -> datetime:

@@ -53,7 +53,6 @@ def test_a_null_erases_older_values_in_any_order_and_no_newer_value(
     history.send_and_merge([record(0.0, 11), record(None, 12), record(None, 13, "placeholder")], 1, None)
     assert stored_temperature() is None
     history.declare(Rules())
-    history.send_and_merge([record(-5.5, 11)], 0, None)
-    assert stored_temperature() is None  # an erased value stays erased
-    history.send_and_merge([record(-5.5, 14)], 0, None)
-    assert stored_temperature() == -5.5
+    for hours, expected in ((11, None), (14, -5.5)):  # an erased value stays erased
+        history.send_and_merge([record(-5.5, hours)], 0, None)
+        assert stored_temperature() == expected

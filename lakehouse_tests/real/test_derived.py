@@ -97,7 +97,7 @@ def test_figures_by_year_and_of_all_time_derive_from_the_months(stream):
     columns = "count(*), count(temperature_2m), min(temperature_2m), max(temperature_2m), round(avg(temperature_2m), 5)"
     derived = (
         "sum(rows), sum(readings), min(temperature_min), max(temperature_max),"
-        " round(CAST(sum(temperature_sum) / sum(readings) AS DOUBLE), 5)"
+        " round(CAST(sum(temperature_sum) AS DOUBLE) / sum(readings), 5)"  # a quotient of DECIMAL is rounded, too
     )
     by_year = stream.sql(f"SELECT year(observed_at), {columns} FROM {{t}} GROUP BY 1 ORDER BY 1")
     assert stream.sql(f"SELECT year(observed_month), {derived} FROM {{rollup}} GROUP BY 1 ORDER BY 1") == by_year

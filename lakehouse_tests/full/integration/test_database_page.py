@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -39,14 +38,14 @@ CHANGES = (
 
 
 class PageRun:
-    """The steps of the page before its second heading, with the addresses of this machine in place of the page's."""
+    """The steps of the page, with the addresses of this machine in place of the page's."""
 
     def __init__(self, broker: Settings, server: Postgres, folder: Path) -> None:
         self.broker, self._server = broker, server
         variables = {"PYTHONPATH": str(ROOT)}
         self.environment = user_environment(Path(sys.executable).parent, **variables)
         self.page = TypedPage(folder, self.environment, str(DECLARATION))
-        self.steps = [self._with_addresses(step) for step in takewhile(_is_before_the_reference, read_steps(PAGE))]
+        self.steps = [self._with_addresses(step) for step in read_steps(PAGE)]
         self.connect: Connect | None = None
 
     def _with_addresses(self, step: Step) -> Step:
@@ -65,7 +64,7 @@ class PageRun:
 
     def start_connector(self, folder: Path) -> None:
         """Start Connect with the settings of the page; wait until all rows are in the topic."""
-        (step,) = self.of("properties")
+        step, *_ = self.of("properties")  # the others are parts of the settings
         connector = dict(line.split("=", 1) for line in step.text.splitlines())
         self.connect = Connect(self.broker, folder, connector)
         self.connect.start()
@@ -88,10 +87,6 @@ class PageRun:
         command = ["bash", "-c", text]
         folder, environment = self.page.folder, self.environment
         return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
-def _is_before_the_reference(step: Step) -> bool:
-    return "pip install" not in step.text
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ Most steps are interrupted within this process, one after another on the same ta
 
 import random
 from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -19,6 +20,7 @@ from lakehouse_tests.helpers.attacks.deaths import dying
 from lakehouse_tests.helpers.attacks.worker import Job, Point
 from lakehouse_tests.helpers.attacks.workers import Worker
 from lakehouse_tests.helpers.brokers.streams import hour, send
+from lakehouse_tests.helpers.histories.model_values import Order
 from lakehouse_tests.helpers.histories.scenes import read_state, records, write
 from lakehouse_tests.helpers.tables.base_files import base_folder
 from lakehouse_tests.helpers.tables.tables import Tables, footprint
@@ -119,6 +121,20 @@ def world(spark, broker, tmp_path_factory) -> World:
     return World(spark, broker, topic, str(base))
 
 
+def without_base_numbers(state: Any) -> tuple[Any, ...]:
+    """The state without the numbers of the commits that merged base rows: an interrupted step makes more commits."""
+    *before, merged, changes, rollup, deletes = state
+
+    def place(order: Order | None) -> Order | None:
+        return order if order is None or order[0] else order[:1]
+
+    rows = {
+        key: replace(row, order=place(row.order), temperature_order=place(row.temperature_order))
+        for key, row in merged.items()
+    }
+    return (*before, rows, changes, rollup, deletes)
+
+
 def read_progress(world: World) -> Progress | None:
     return read_ledger(world.settings.table_uri(world.names[0]), world.names[0]).progress
 
@@ -146,7 +162,9 @@ def test_the_final_tables_equal_those_of_an_undisturbed_run(world: World) -> Non
         world.run(last)
     for step in STEPS:
         world.job(step, world.names[1]).run(world.spark, world.settings)
-    interrupted_state, undisturbed_state = (read_state(world.settings, world.job(last, name)) for name in world.names)
+    interrupted_state, undisturbed_state = (
+        without_base_numbers(read_state(world.settings, world.job(last, name))) for name in world.names
+    )
     assert interrupted_state[0].read == 60
     assert interrupted_state == undisturbed_state
 

@@ -8,7 +8,8 @@ from lakehouse.ingest import merge
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ledger.audit import audit
 from lakehouse.settings import Settings
-from lakehouse.spark.own_session import is_classic
+from lakehouse.spark import sessions
+from lakehouse.spark.own_session import is_classic, restore_active_state
 from lakehouse.spark.sessions import build_session, stop_session
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.engines import running_engine
@@ -20,10 +21,11 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.mark.invariant("3.1")
 def test_workers_of_an_engine_write_each_row_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge, "MANY_BYTES", 0)
+    monkeypatch.setattr(sessions, "running_session", lambda: None)  # tests before this one may have left a Spark here
     settings = Settings(home=tmp_path / "home", files=str(tmp_path / "files"), spark_driver_memory="1g", _env_file=None)
     (tmp_path / "files" / "things").mkdir(parents=True)
     (tmp_path / "files" / "things" / "1.json").write_bytes(LINES)
-    with running_engine(settings):
+    with running_engine(settings), restore_active_state():
         session = build_session(settings)
         try:
             assert not is_classic(session)

@@ -86,7 +86,7 @@ def peek(
 
 
 def _print_notices(table: "StreamTable", fields_of_records: "Sequence[Sequence[dict[str, Any]]]") -> None:
-    """Say what the shown rows do not show."""
+    """Say what the shown rows leave out."""
     if table.computed:
         print_notice(f"Not shown, because only a merge computes them: {', '.join(table.computed)}.")
     if table.rejects:

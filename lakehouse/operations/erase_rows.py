@@ -203,12 +203,13 @@ def _remove(stored_table: StoredTable, run: str, erased: Callable[[DataFrame], D
 
 
 def _remove_deletes(context: TableContext, erased: Callable[[DataFrame], DataFrame], on: str) -> int:
-    """Delete stored deletes; the merged table then names the version without them."""
+    """Delete stored deletes; the merged table then names the version without them, also after a crash in between."""
     ledger = context.ledger()
     deletes = settle_deletes(context, ledger)
     count = _remove(deletes.stored_table, context.run, erased, on)
-    if count:
-        version = version_to_consume(deletes.stored_table.ledger())
+    version = version_to_consume(deletes.stored_table.ledger())
+    counted_version = ledger.last_commit.deletes_table if ledger.last_commit else None
+    if count or (counted_version is not None and counted_version != version):
         context.merged.commit_nothing(ledger.next_commit("erasure", context.run).with_fields(deletes_table=version))
     return count
 

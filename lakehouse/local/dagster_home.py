@@ -107,7 +107,7 @@ def prepare_dagster_home(settings: Settings) -> Path:
 def note_stop(settings: Settings) -> None:
     """Note that the daemon is being stopped: what it runs has not failed."""
     with suppress(OSError):
-        _stop_note(settings).write_text(str(time.time()), encoding="utf-8")
+        _stop_note(settings).touch()
 
 
 def _stop_note(settings: Settings) -> Path:
@@ -117,15 +117,12 @@ def _stop_note(settings: Settings) -> Path:
 def start_dagster_storage(settings: Settings) -> None:
     """Do as ``migrate_dagster_storage``, before the daemon starts; cancels the runs that ended when it was stopped."""
     note = _stop_note(settings)
-    stopped_at = ""
-    with suppress(OSError, ValueError):
-        stopped_at = str(float(note.read_text(encoding="utf-8")))
-    migrate_dagster_storage(settings, stopped_at)
+    migrate_dagster_storage(settings, note.stat().st_mtime if note.exists() else None)
     note.unlink(missing_ok=True)
 
 
-def migrate_dagster_storage(settings: Settings, stopped_at: str = "") -> None:
-    """Create the tables of Dagster's storage, or migrate them to the installed version.
+def migrate_dagster_storage(settings: Settings, stopped_at: float | None = None) -> None:
+    """Create the tables of Dagster's storage, or migrate them; cancel the runs that a stop at this time ended.
 
     Call this before starting Dagster's processes: each creates missing tables, and fails if two do so at once. A
     second call changes nothing. Raises ``SetupError`` if the storage in ``dagster.yaml`` cannot be opened.

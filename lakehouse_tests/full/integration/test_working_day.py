@@ -56,7 +56,7 @@ class Day:
         assert stack.wait_for_log("Dagster is at"), stack.log.read_text()
         return stack
 
-    def types(self, *arguments: str, code: int = 0) -> str:
+    def types(self, *arguments: str) -> str:
         """What a command prints, on both outputs, its words separated by one space."""
         environment = {
             "LAKEHOUSE_HOME": str(self.settings.home),
@@ -68,7 +68,7 @@ class Day:
         result = subprocess.run(
             command, env={**os.environ, **environment}, cwd=ROOT, capture_output=True, text=True, check=False
         )
-        assert result.returncode == code, result.stdout + result.stderr
+        assert result.returncode == 0, result.stdout + result.stderr
         return " ".join((result.stdout + result.stderr).replace("│", " ").split())
 
     def reads_json(self, *arguments: str) -> Any:

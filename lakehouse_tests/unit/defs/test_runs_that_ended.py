@@ -1,6 +1,7 @@
 """A run whose process is dead has ended, even if a newer process has the same id."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -138,7 +139,8 @@ def test_the_start_after_a_stop_cancels_the_runs_that_ended_with_it(
             server.listen()
         created_runs = [create_stopped_run(instance, status, address) for status in STATUSES]
         note_stop(home)
-        (home.home / "dagster" / "stopped").write_text(str(time.time() - seconds_after_stop))
+        stopped_at = time.time() - seconds_after_stop
+        os.utime(home.home / "dagster" / "stopped", (stopped_at, stopped_at))
         for _ in range(2):
             start_dagster_storage(home)
             new_statuses = [instance.get_run_by_id(run.run_id).status.value for run in created_runs]
@@ -149,7 +151,6 @@ def test_without_a_stop_no_run_is_canceled(home: Settings) -> None:
     """A power cut, or a machine without memory, is a failure."""
     with dg.DagsterInstance.from_config(str(home.home / "dagster")) as instance:
         created_runs = [create_stopped_run(instance, status, str(home.home / "server")) for status in STATUSES]
-        (home.home / "dagster" / "stopped").write_text("yesterday")
         start_dagster_storage(home)
         assert " ".join(instance.get_run_by_id(run.run_id).status.value for run in created_runs) == UNCHANGED
 

@@ -11,6 +11,7 @@ from duckdb.sqltypes import DuckDBPyType
 from lakehouse.declaration import StreamTable, View
 from lakehouse.declaration.names import MAX_LENGTH, spelling_hint
 from lakehouse.declaration.sql import column_origins
+from lakehouse.declaration.sql.parser import exp
 from lakehouse.declaration.view import ViewInputs, find_inputs, fingerprint_view, sort_views
 from lakehouse.decoding.column_types import Problem
 from lakehouse.errors import DeclarationError, LakehouseError, TableError
@@ -173,18 +174,13 @@ def type_views(tables: Iterable[StreamTable], views: Sequence[View]) -> tuple[Ty
     columns: dict[str, dict[str, str]] = {}
     with duckdb.connect(":memory:", config={"enable_external_access": "false"}) as connection:
         for name in {name for view in views for name in view.reads if name in types}:
-            columns[name] = {column: _duckdb_type(type_) for column, type_ in types[name].items()}
+            spark_types = {column: exp.DataType.build(type_, dialect="spark") for column, type_ in types[name].items()}
+            columns[name] = {column: type_.sql("duckdb") for column, type_ in spark_types.items()}
             values = ", ".join(f"CAST(NULL AS {type_}) AS {quoted_name(n)}" for n, type_ in columns[name].items())
             connection.execute(f"CREATE VIEW {quoted_name(name)} AS SELECT {values}")
         for view in sorted_views:
             columns[view.name] = _read_columns(connection, view, columns)
     return tuple(TypedView(view, columns[view.name], column_origins(view.sql, columns)) for view in sorted_views)
-
-
-def _duckdb_type(type_: str) -> str:
-    from sqlglot import exp  # noqa: PLC0415 - slow to import
-
-    return exp.DataType.build(type_, dialect="spark").sql("duckdb")
 
 
 def _read_columns(

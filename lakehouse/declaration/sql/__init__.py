@@ -3,8 +3,8 @@
 ``parsed`` parses a text as one expression, with its literals, and finds what the parser drops. ``rules`` checks
 conditions and measures, and finds sums of doubles in them. Spark checks types later. ``queries`` checks the queries of
 views, in DuckDB's SQL, and finds the tables and columns that they read. ``computed`` converts the SQL of a column to
-SQL that no record can make fail. Its parts are ``operations``, with ``functions``. The parser is imported only if a
-declaration contains SQL.
+SQL that no record can make fail. Its parts are ``operations``, with ``functions``. ``parser`` imports the parser of
+SQL only if a declaration contains any.
 """
 
 from lakehouse.declaration.sql.computed import NO_PLACES, computed_sql

@@ -6,7 +6,7 @@ implicit conversions. Everything else is refused when the table is declared.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lakehouse.declaration.sql import operations
 from lakehouse.declaration.sql.functions import (
@@ -38,9 +38,7 @@ from lakehouse.declaration.sql.parsed import (
     require_short,
     shown_sql,
 )
-
-if TYPE_CHECKING:
-    from sqlglot import exp
+from lakehouse.declaration.sql.parser import exp
 
 NO_PLACES: Mapping[str, str] = {}
 

@@ -6,7 +6,7 @@ None of them fails for a record: where Spark's own could, another one returns NU
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lakehouse.declaration.sql.functions import (
     ARITHMETIC,
@@ -44,9 +44,8 @@ from lakehouse.declaration.sql.parsed import (
     shown_sql,
     time_literal,
 )
+from lakehouse.declaration.sql.parser import exp
 
-if TYPE_CHECKING:
-    from sqlglot import exp
 _MAX_LITERAL_LENGTH = 12  # characters of an integer literal
 _UNITS = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")  # no week: the first of all began before it
 

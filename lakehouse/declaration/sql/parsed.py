@@ -5,7 +5,7 @@ from collections import Counter
 from datetime import date, datetime
 from itertools import pairwise
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lakehouse.declaration.sql.functions import (
     CASTS,
@@ -20,10 +20,8 @@ from lakehouse.declaration.sql.functions import (
     NotComputable,
     Part,
 )
+from lakehouse.declaration.sql.parser import exp, sqlglot
 from lakehouse.decoding.fields import is_text
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 EXPRESSION = "Write one Spark SQL expression. Put a name that is a SQL keyword in backticks."
 """What to do if a text is not an expression."""
@@ -43,9 +41,6 @@ def quoted(text: str) -> str:
 
 def parse_expression(sql: str) -> "exp.Expr | None":
     """Parse one expression; ``None`` if the text is not one."""
-    import sqlglot  # noqa: PLC0415 - slow to import, and declarations without SQL need none of it
-    from sqlglot import exp  # noqa: PLC0415
-
     try:
         root = sqlglot.parse_one(sql, read="spark", into=exp.Condition)
     except sqlglot.errors.SqlglotError:
@@ -59,8 +54,6 @@ def dropped_parts(sql: str, root: "exp.Expr") -> str:
 
     Raises ``NotComputable`` if the parser would join two string literals.
     """
-    import sqlglot  # noqa: PLC0415 - as above
-    from sqlglot import exp  # noqa: PLC0415
     from sqlglot.tokenizer_core import TokenType  # noqa: PLC0415
 
     tokens = [*sqlglot.tokenize(sql, read="spark"), None]
@@ -84,8 +77,6 @@ def dropped_parts(sql: str, root: "exp.Expr") -> str:
 
 def named_columns(sql: str) -> set[str]:
     """The names of the columns in a SQL expression, in lower case; empty if the text is none, or nested too deeply."""
-    from sqlglot import exp  # noqa: PLC0415 - as the parser itself
-
     try:
         root = parse_expression(sql)
         return {column.parts[0].name.lower() for column in root.find_all(exp.Column)} if root else set()
@@ -95,8 +86,6 @@ def named_columns(sql: str) -> set[str]:
 
 def names_of(function: "exp.Func") -> list[str]:
     """The names of a function."""
-    from sqlglot import exp  # noqa: PLC0415
-
     return [function.name] if isinstance(function, exp.Anonymous) else function.sql_names()
 
 

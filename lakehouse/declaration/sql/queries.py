@@ -6,11 +6,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration.sql.parsed import names_of
+from lakehouse.declaration.sql.parser import exp, sqlglot
 from lakehouse.declaration.sql.rules import SAME_EACH_TIME, UNREPEATABLE, refused_calls
 from lakehouse.decoding.column_types import Problem
 
 if TYPE_CHECKING:
-    from sqlglot import exp
     from sqlglot.lineage import Node
 
 Columns = Mapping[str, Mapping[str, str]]
@@ -63,7 +63,6 @@ def column_origins(sql: str, columns: Columns) -> dict[str, list[tuple[str, str]
 
     Columns that only decide which rows are read, as in WHERE, do not count.
     """
-    import sqlglot  # noqa: PLC0415 - slow to import, and declarations without SQL need none of it
     from sqlglot.lineage import lineage  # noqa: PLC0415
     from sqlglot.optimizer.qualify import qualify  # noqa: PLC0415
 
@@ -81,8 +80,6 @@ def column_origins(sql: str, columns: Columns) -> dict[str, list[tuple[str, str]
 
 def _origins(node: "Node", columns: Columns) -> list[tuple[str, str]]:
     """The columns of tables at the end of a lineage."""
-    from sqlglot import exp  # noqa: PLC0415
-
     ends = (part for part in node.walk() if isinstance(part.expression, exp.Table))
     pairs = {(end.expression.name, end.name.rpartition(".")[2].strip('"')) for end in ends}
     return sorted((table, column) for table, column in pairs if column in columns.get(table, {}))
@@ -91,9 +88,6 @@ def _origins(node: "Node", columns: Columns) -> list[tuple[str, str]]:
 @lru_cache(maxsize=256)
 def _parse(sql: str) -> "exp.Query | None":
     """Parse one query; ``None`` if the text is not one."""
-    import sqlglot  # noqa: PLC0415 - as above
-    from sqlglot import exp  # noqa: PLC0415
-
     try:
         root = sqlglot.parse_one(sql, read="duckdb")
     except sqlglot.errors.SqlglotError:
@@ -103,8 +97,6 @@ def _parse(sql: str) -> "exp.Query | None":
 
 def _place_of_fault(sql: str) -> str:
     """Where the text is not SQL, for a message; empty if that is not known."""
-    import sqlglot  # noqa: PLC0415 - as above
-
     try:
         sqlglot.parse_one(sql, read="duckdb")
     except sqlglot.errors.ParseError as error:
@@ -117,7 +109,6 @@ def _place_of_fault(sql: str) -> str:
 
 def _tables(root: "exp.Query") -> Iterator["exp.Table"]:
     """Everything after FROM and JOIN that is not a subquery or a part of WITH."""
-    from sqlglot import exp  # noqa: PLC0415
     from sqlglot.optimizer.scope import traverse_scope  # noqa: PLC0415
 
     for scope in traverse_scope(root):
@@ -125,8 +116,6 @@ def _tables(root: "exp.Query") -> Iterator["exp.Table"]:
 
 
 def _source_problems(root: "exp.Query") -> Iterator[Problem]:
-    from sqlglot import exp  # noqa: PLC0415
-
     for table in _tables(root):
         if not isinstance(table.this, exp.Identifier) or table.args.get("db"):
             yield (
@@ -145,8 +134,6 @@ def _source_problems(root: "exp.Query") -> Iterator[Problem]:
 
 def _repetition_problems(sql: str, root: "exp.Query") -> Iterator[Problem]:
     """What could return other rows if it runs again on the same versions."""
-    from sqlglot import exp  # noqa: PLC0415
-
     for name in dict.fromkeys(refused_calls(root, _UNREPEATABLE)):
         shown_name = _name_in(sql, root, name)
         yield f"sql depends on {_UNREPEATABLE[name]}: {shown_name}()", _ACTIONS.get(name, SAME_EACH_TIME)
@@ -161,8 +148,6 @@ def _repetition_problems(sql: str, root: "exp.Query") -> Iterator[Problem]:
 
 def _parts_without_order(root: "exp.Query") -> Iterator[str]:
     """The parts of a query that choose or combine rows by an order that it does not say."""
-    from sqlglot import exp  # noqa: PLC0415
-
     parts = [*root.find_all(exp.Limit, exp.Offset, exp.Fetch)]
     if any(part.parent is not None and not part.parent.args.get("order") for part in parts):
         yield "LIMIT without ORDER BY"
@@ -186,8 +171,6 @@ def _is_distinct_by_chance(select: "exp.Select") -> bool:
 
 def _needs_order(window: "exp.Window") -> bool:
     """Whether the result of a window depends on the order of its rows."""
-    from sqlglot import exp  # noqa: PLC0415
-
     frame = window.args.get("spec")
     is_part = frame is not None and not frame.args.get("start") == frame.args.get("end") == "UNBOUNDED"
     return is_part or isinstance(window.this, exp.RowNumber | exp.Lag | exp.Lead | exp.Ntile | exp.NthValue)
@@ -195,8 +178,6 @@ def _needs_order(window: "exp.Window") -> bool:
 
 def _has_order(window: "exp.Window") -> bool:
     """Whether a window has an order, of its own or of the window that it names."""
-    from sqlglot import exp  # noqa: PLC0415
-
     select = window.find_ancestor(exp.Select)
     named_windows = select.args.get("windows") or () if select else ()
     bases = [base for base in named_windows if base.name.lower() == window.alias.lower() and base is not window]
@@ -205,8 +186,6 @@ def _has_order(window: "exp.Window") -> bool:
 
 def _name_in(sql: str, root: "exp.Query", name: str) -> str:
     """The name of a function as the query writes it."""
-    from sqlglot import exp  # noqa: PLC0415
-
     aliases = [[alias.lower() for alias in names_of(function)] for function in root.find_all(exp.Func)]
     own_aliases = next((names for names in aliases if name in names), [])
     return max((alias for alias in own_aliases if alias in sql.lower()), key=len, default=name)

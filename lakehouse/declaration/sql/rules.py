@@ -4,15 +4,12 @@ Sums and means of a measure that add up doubles are refused: their last digit de
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from lakehouse.declaration.sql.functions import NO_BYTES
 from lakehouse.declaration.sql.parsed import EXPRESSION, names_of, parse_expression
+from lakehouse.declaration.sql.parser import exp
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.nested_types import plain_types
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _MEAN_FUNCTIONS = {"avg", "mean", "try_avg"}
 _SUM_FUNCTIONS = {"sum", "try_sum", *_MEAN_FUNCTIONS}
@@ -76,8 +73,6 @@ _ORDER_FREE = {
 
 def inexact_sums(root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem]:
     """The sums and means of an expression, over columns of these types, that depend on the order of the rows."""
-    from sqlglot import exp  # noqa: PLC0415
-
     for function in root.find_all(exp.Func):
         for addend in _double_addends(function, types) if _SUM_FUNCTIONS & _names(function) else ():
             action = _USE_COMPUTED_COLUMN if addend.startswith("STRING") else EXACT
@@ -86,8 +81,6 @@ def inexact_sums(root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem
 
 def casts_of_strings(root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem]:
     """Casts of a column of strings to a decimal: for a large exponent, Spark computes every digit."""
-    from sqlglot import exp  # noqa: PLC0415
-
     for cast in root.find_all(exp.Cast, exp.Anonymous):
         to_decimal = cast.to.is_type("decimal") if isinstance(cast, exp.Cast) else _names(cast) == {"decimal"}
         operands = (cast.expressions or [cast.this]) if to_decimal else ()
@@ -97,8 +90,6 @@ def casts_of_strings(root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Pro
 
 def _is_column_string(node: "exp.Expr", types: Mapping[str, str]) -> bool:
     """Whether a value is a string from a column, or may contain one."""
-    from sqlglot import exp  # noqa: PLC0415
-
     if isinstance(node, exp.Column):
         return plain_types(types.get(node.parts[0].name.lower(), "")) == {"STRING"}
     if isinstance(node, exp.Case | exp.If):
@@ -110,8 +101,6 @@ def _is_column_string(node: "exp.Expr", types: Mapping[str, str]) -> bool:
 
 def _double_addends(total: "exp.Expr", types: Mapping[str, str]) -> Iterator[str]:
     """The doubles that a sum or mean adds, in words; a double that is cast to another type does no harm."""
-    from sqlglot import exp  # noqa: PLC0415
-
     for node in (*total.find_all(exp.Column), *total.find_all(exp.Literal, exp.Func, exp.Div)):
         if node is total or _is_made_exact(node, total):
             continue
@@ -142,8 +131,6 @@ def _column_addends(column: "exp.Column", total: "exp.Expr", types: Mapping[str,
 
 def _is_added_directly(column: "exp.Column", total: "exp.Expr") -> bool:
     """Whether there is only arithmetic between a column and the function that adds it."""
-    from sqlglot import exp  # noqa: PLC0415
-
     ancestor = column.parent
     while ancestor is not total:
         if not isinstance(ancestor, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.Neg | exp.Paren):
@@ -154,8 +141,6 @@ def _is_added_directly(column: "exp.Column", total: "exp.Expr") -> bool:
 
 def _has_decimal(node: "exp.Expr", types: Mapping[str, str]) -> bool:
     """Whether the expression contains a decimal, which turns integers into decimals."""
-    from sqlglot import exp  # noqa: PLC0415
-
     return (
         any(types.get(column.parts[0].name.lower(), "").startswith("DECIMAL") for column in node.find_all(exp.Column))
         or any(
@@ -168,8 +153,6 @@ def _has_decimal(node: "exp.Expr", types: Mapping[str, str]) -> bool:
 
 def _is_made_exact(node: "exp.Expr", total: "exp.Expr") -> bool:
     """Whether a cast around the node, within the sum or mean, converts it to another type than a double."""
-    from sqlglot import exp  # noqa: PLC0415
-
     ancestor = node.parent
     while ancestor is not None and ancestor is not total:
         if isinstance(ancestor, exp.Cast) and not _is_double(ancestor):
@@ -179,22 +162,16 @@ def _is_made_exact(node: "exp.Expr", total: "exp.Expr") -> bool:
 
 
 def _is_double(cast: "exp.Cast") -> bool:
-    from sqlglot import exp  # noqa: PLC0415
-
     return any(type_.is_type("double", "float") for type_ in cast.to.find_all(exp.DataType))
 
 
 def _names(node: "exp.Expr") -> set[str]:
     """The names of a function in lower case; empty for any other node."""
-    from sqlglot import exp  # noqa: PLC0415
-
     return {name.lower() for name in names_of(node)} if isinstance(node, exp.Func) else set()
 
 
 def find_addends(sql: str) -> list[tuple[bool, str]]:
     """Return, for each SUM and AVG of an expression, whether it is a mean, and its operand."""
-    from sqlglot import exp  # noqa: PLC0415
-
     root = parse_expression(sql)
     addends = []
     for function in root.find_all(exp.Func) if root is not None else ():
@@ -249,8 +226,6 @@ def _problems(
 def _content_problems(
     sql: str, root: "exp.Expr", columns: Collection[str], refused_functions: Mapping[str, str]
 ) -> Iterator[Problem]:
-    from sqlglot import exp  # noqa: PLC0415
-
     if root.find(exp.Query, exp.Values, exp.Window):
         yield f"{sql!r} reads other rows", "Use only columns of the table, without SELECT or OVER."
     if root.find(exp.Placeholder, exp.Parameter):
@@ -269,8 +244,6 @@ def _content_problems(
 
 def refused_calls(root: "exp.Expr", refused_functions: Mapping[str, str]) -> Iterator[str]:
     """The names of refused functions that an expression calls, unless the order in which they collect has no effect."""
-    from sqlglot import exp  # noqa: PLC0415
-
     for function in root.find_all(exp.Func):
         for name in [alias.lower() for alias in names_of(function) if alias.lower() in refused_functions][:1]:
             if name not in _COLLECTING or not _is_order_free(function):
@@ -278,8 +251,6 @@ def refused_calls(root: "exp.Expr", refused_functions: Mapping[str, str]) -> Ite
 
 
 def _binary_problems(sql: str, root: "exp.Expr", columns: Mapping[str, str]) -> Iterator[Problem]:
-    from sqlglot import exp  # noqa: PLC0415
-
     binary_names = {name.lower() for name, type_ in columns.items() if type_ == "BINARY"}
     for name in dict.fromkeys(column.parts[0].name for column in root.find_all(exp.Column)):
         if name.lower() in binary_names:
@@ -288,8 +259,6 @@ def _binary_problems(sql: str, root: "exp.Expr", columns: Mapping[str, str]) -> 
 
 def _lambda_names(column: "exp.Expr") -> Iterator[str]:
     """The parameters of the lambda functions around a column, in lower case, as SQL ignores case."""
-    from sqlglot import exp  # noqa: PLC0415
-
     ancestor = column.find_ancestor(exp.Lambda)
     while ancestor is not None:
         yield from (parameter.name.lower() for parameter in ancestor.expressions)
@@ -298,8 +267,6 @@ def _lambda_names(column: "exp.Expr") -> Iterator[str]:
 
 def _condition_shape(sql: str, root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem]:
     """A condition is about one row, and no other."""
-    from sqlglot import exp  # noqa: PLC0415
-
     if root.find(exp.AggFunc, exp.UDTF):
         yield f"{sql!r} is not a condition on one row", "Use the columns of one row, without aggregates."
     yield from casts_of_strings(root, types)
@@ -307,8 +274,6 @@ def _condition_shape(sql: str, root: "exp.Expr", types: Mapping[str, str]) -> It
 
 def _measure_shape(sql: str, root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem]:
     """A measure aggregates many rows exactly."""
-    from sqlglot import exp  # noqa: PLC0415
-
     if root.find(exp.UDTF) or not root.find(exp.AggFunc, exp.Anonymous):
         yield f"{sql!r} is not an aggregate", "Write one, for example count(*) or max(price)."
     yield from inexact_sums(root, types)
@@ -317,8 +282,6 @@ def _measure_shape(sql: str, root: "exp.Expr", types: Mapping[str, str]) -> Iter
 
 def _is_order_free(function: "exp.Func") -> bool:
     """Whether the expression around a function removes the effect of the order in which it has read rows."""
-    from sqlglot import exp  # noqa: PLC0415
-
     if function.find(exp.Order):
         return True
     ancestor: exp.Expr | None = function.parent

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from lakehouse.declaration.columns import Column
 from lakehouse.declaration.inference.proposal import Proposal
 from lakehouse.declaration.inference.proposed_changes import KeyedValue
-from lakehouse.declaration.inference.proposed_key import value_at
 from lakehouse.declaration.inference.proposed_types import column_line, epoch_unit, type_of, with_type
 from lakehouse.declaration.inference.record_fields import field_paths, values_at
 from lakehouse.declaration.names import column_name
+from lakehouse.decoding.deletes import value_at
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import KEY_FORMATS, BigEndian
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Path, SchemaField, Schemas
@@ -93,7 +93,8 @@ def with_key_columns(
     for column, values in columns:
         name = f"key_{column.name}" if column.name in taken_names else column.name
         named_column = replace(column, name=name)
-        equal_name = _equal_name(proposal, objects, values)
+        equal_names = (part.name for part in proposal.columns if _are_equal(part, objects, values))
+        equal_name = next(equal_names, None)
         if equal_name:
             lines_by_name[equal_name] = column_line(named_column)
         elif name not in {*taken_names, *(column.name for column in new_columns)}:
@@ -203,11 +204,6 @@ def _read_values(proposal: Proposal, records: Sequence[KeyedValue], schemas: Sch
         with suppress(Rejection, RecursionError):
             objects[-1] = proposal.form.as_json(parser(record.value)) if proposal.rows_from is None else None
     return objects
-
-
-def _equal_name(proposal: Proposal, objects: Sequence[dict[str, Any] | None], values: Sequence[Any]) -> str | None:
-    """The name of the column that has the same values as the keys; ``None`` if there is none."""
-    return next((column.name for column in proposal.columns if _are_equal(column, objects, values)), None)
 
 
 def _are_equal(column: Column, objects: Sequence[dict[str, Any] | None], values: Sequence[Any]) -> bool:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 from lakehouse.declaration.columns import Column, Time
-from lakehouse.declaration.inference.proposed_key import are_like_times
+from lakehouse.declaration.inference.proposed_key import TIME_LIKE, are_like_times
 from lakehouse.declaration.inference.proposed_types import (
     column_line,
     epoch_unit,
@@ -126,8 +126,8 @@ def form_advice(column: Column, values: Sequence[Any]) -> str | None:
 
 
 def _most_common_form(column: Column, values: Sequence[Any]) -> str | None:
-    for has_form in (_is_like_time, _is_like_number):
-        regular_values = [value for value in values if has_form(value)]
+    for pattern in (TIME_LIKE, _NUMBER):
+        regular_values = [value for value in values if pattern.fullmatch(str(value))]
         if least_common(len(values)) <= len(regular_values) and not _form_or_pattern(column, regular_values):
             regular_values = [value for value in regular_values if _form_or_pattern(column, [value])]
         is_common = least_common(len(values)) <= len(regular_values)
@@ -137,14 +137,6 @@ def _most_common_form(column: Column, values: Sequence[Any]) -> str | None:
             warning = form.warning(f" in {len(regular_values):,} of {len(values):,} records")
             return f"{warning} {_REJECTED.format(show_texts(odd_texts))}"
     return None
-
-
-def _is_like_time(value: Any) -> bool:
-    return are_like_times([str(value)])
-
-
-def _is_like_number(value: Any) -> bool:
-    return _NUMBER.fullmatch(str(value)) is not None
 
 
 def _form_or_pattern(column: Column, values: Sequence[Any]) -> ProposedForm | None:
@@ -274,18 +266,14 @@ def _is_time(text: str, pattern: str) -> bool:
 
 def _epoch_form(column: Column, texts: Sequence[str]) -> ProposedForm | None:
     """The form of digits that are numbers of units since 1970, in a column with the name of a time."""
-    unit = named_epoch_unit(column.name, _units_in(texts)) if all(map(_SINCE_1970.fullmatch, texts)) else None
+    unit = named_epoch_unit(column.name, [*map(Decimal, texts)]) if all(map(_SINCE_1970.fullmatch, texts)) else None
     return _form_of_unit(column, unit, "looks like a time") if unit else None
 
 
 def _unnamed_epoch_form(column: Column, texts: Sequence[str]) -> ProposedForm | None:
     """The form of texts that may be numbers of units since 1970, although the name of the column does not say so."""
-    unit = epoch_unit(_units_in(texts)) if all(map(_THESE_YEARS.fullmatch, texts)) else None
+    unit = epoch_unit([*map(Decimal, texts)]) if all(map(_THESE_YEARS.fullmatch, texts)) else None
     return _form_of_unit(column, unit, "may be a time") if unit else None
-
-
-def _units_in(texts: Sequence[str]) -> list[Decimal]:
-    return [Decimal(text) for text in texts]
 
 
 def _form_of_unit(column: Column, unit: Epoch, looks: str) -> ProposedForm:

@@ -7,12 +7,13 @@ from typing import Any
 
 from lakehouse.declaration.columns import Column
 from lakehouse.declaration.inference.proposed_types import is_rounded, stored_time
+from lakehouse.decoding.deletes import value_at
 
 _ID = re.compile(r"(.*_)?(id|key|uuid|guid)")
 _MESSAGE_ID = re.compile(
     r"(.*_)?(tx|txn|trx|xact|transaction|trace|span|request|correlation|batch)_?(id|key|uuid|guid)"
 )
-_TIME_LIKE = re.compile(
+TIME_LIKE = re.compile(
     r"\d{4}[-/.]?\d\d[-/.]?\d\d([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{4}( .*)?|\w{3}, \d\d? \w{3} \d{4}.*"
     r"|1\d{9}(\d{3}|\d{6}|\d{9})?"
 )
@@ -31,7 +32,8 @@ def proposed_key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], w
     A number, a string or a time might identify records by chance, and an id of a transaction or a request only
     identifies how they were sent. With a wrong key, newer records overwrite older ones; a log table loses nothing.
     """
-    if objects and all(map(is_event, objects)) and _are_required(EVENT_IDENTITY, columns):
+    required_names = {column.name for column in columns if column.required}
+    if objects and all(map(is_event, objects)) and {*EVENT_IDENTITY} <= required_names:
         warnings.append(_EVENTS)
         return EVENT_IDENTITY
     distinct_objects = [*{repr(content): content for content in objects}.values()]
@@ -52,10 +54,6 @@ def is_event(content: Mapping[str, Any]) -> bool:
 def is_event_time(column: Column) -> bool:
     """Whether the column of an event is the time when it happened, as a text."""
     return column.field.place.names == ("time",) and column.type == "TIMESTAMP" and column.time.pattern is not None
-
-
-def _are_required(names: Sequence[str], columns: Sequence[Column]) -> bool:
-    return {*names} <= {column.name for column in columns if column.required}
 
 
 def _justified_key(
@@ -90,13 +88,6 @@ def _justified_key(
     return ()
 
 
-def value_at(content: Any, path: Sequence[str]) -> Any:
-    """The value at the path; ``None`` if there is none."""
-    for name in path:
-        content = content.get(name) if isinstance(content, dict) else None
-    return content
-
-
 def present_columns(
     columns: Sequence[Column], objects: Sequence[dict[str, Any]], *, null: bool = False
 ) -> list[set[str]]:
@@ -107,10 +98,9 @@ def present_columns(
     return [{name for name, path in paths if _has_field(content, path)} for content in objects]
 
 
-def _has_field(content: Any, path: Sequence[str]) -> bool:
-    *outer_path, name = path
-    container = value_at(content, outer_path)
-    return isinstance(container, dict) and name in container
+def _has_field(content: Any, path: tuple[str, ...]) -> bool:
+    container = value_at(content, path[:-1])
+    return isinstance(container, dict) and path[-1] in container
 
 
 def is_id(name: str) -> bool:
@@ -120,7 +110,7 @@ def is_id(name: str) -> bool:
 
 def are_like_times(texts: Iterable[str]) -> bool:
     """Whether texts look like times, as people and programs write them."""
-    return all(map(_TIME_LIKE.fullmatch, texts))
+    return all(map(TIME_LIKE.fullmatch, texts))
 
 
 def _is_entity_id(column: Column, objects: Sequence[dict[str, Any]]) -> bool:

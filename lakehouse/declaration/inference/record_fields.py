@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from lakehouse.declaration.columns import Column
 from lakehouse.declaration.inference.proposed_forms import least_common, show_texts
-from lakehouse.declaration.inference.proposed_key import present_columns, value_at
+from lakehouse.declaration.inference.proposed_key import present_columns
 from lakehouse.declaration.inference.proposed_types import has_free_names, holds_user_names
+from lakehouse.decoding.deletes import value_at
 from lakehouse.decoding.fields import Rejection, UnrepresentableValue
 from lakehouse.decoding.formats.format import Path
 from lakehouse.decoding.json_parsing import JsonOptions, parse_json
@@ -206,11 +207,8 @@ def _by_fields(present: Sequence[set[str]]) -> str | None:
         joined_names = set(names).union(*(groups.get(name, set()) for name in names))
         groups |= dict.fromkeys(joined_names, joined_names)
     counts = Counter(min(groups[min(names)]) for names in distinguishing_names)
-    return None if len(counts) < 2 or len(counts) > _MAX_KINDS else f"by their fields: {_show_counts(counts, groups)}"
-
-
-def _show_counts(counts: Mapping[str, int], groups: Mapping[str, set[str]]) -> str:
-    return "; ".join(f"{_show_names(groups[first])} ({records:,})" for first, records in counts.items())
+    shown_counts = "; ".join(f"{_show_names(groups[first])} ({records:,})" for first, records in counts.items())
+    return None if len(counts) < 2 or len(counts) > _MAX_KINDS else f"by their fields: {shown_counts}"
 
 
 def _show_names(names: Iterable[str]) -> str:

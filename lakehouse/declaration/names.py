@@ -92,9 +92,9 @@ def misspelt(error: BaseException, package: ModuleType) -> tuple[str, str] | Non
     text = str(error)
     unknown_match = _UNKNOWN_ARGUMENT.match(text)
     if isinstance(error, TypeError) and unknown_match and unknown_match[1] in package.__all__:
-        return _unknown_parameter(
-            unknown_match[1], unknown_match[2], list(signature(getattr(package, unknown_match[1])).parameters)
-        )
+        parameters = signature(getattr(package, unknown_match[1])).parameters
+        message = f"{unknown_match[1]} has no parameter {unknown_match[2]!r}"
+        return message, _suggest(unknown_match[2], parameters, "It takes")
     missing_match = _MISSING_ARGUMENT.match(text)
     if isinstance(error, TypeError) and missing_match and missing_match[1] in package.__all__:
         names = missing_match[2].replace("'", "")
@@ -113,10 +113,6 @@ def spelling_hint(name: str, valid_names: Iterable[str]) -> str:
     """Return the question whether a similar valid name is meant, with a space at its end; empty if none is similar."""
     closest = _closest(name, valid_names)
     return f"Did you mean {closest}? " if closest else ""
-
-
-def _unknown_parameter(class_name: str, parameter: str, parameters: list[str]) -> tuple[str, str]:
-    return f"{class_name} has no parameter {parameter!r}", _suggest(parameter, parameters, "It takes")
 
 
 def _suggest(name: str, valid_names: Iterable[str], intro: str) -> str:

@@ -90,32 +90,26 @@ def _column_problems(table: TableParts) -> Iterator[Problem]:
             yield message, "A null in the database must replace the stored value. Add null_erases=True."
         if column.field.place.part == VALUE:
             yield from _value_problems(column, form)
-            yield from _form_problems(column, form)
         if column.name in table.key and column.field.place.part != VALUE:
             message = f"key column {column.name} is not a field of the row in a table of format {form}"
             yield message, "Remove its source: the row contains its key."
 
 
 def _value_problems(column: Column, form: str) -> Iterator[Problem]:
-    """What makes a value differ from that of the database: a NULL that is replaced, another NULL, another time."""
+    """What makes a value differ from that of the database: a replaced NULL, another NULL, time or written form."""
+    advice = {}
     if column.default is not None:
-        message = f"column {column.name}: format {form} and default cannot be combined"
-        yield message, _unlike_database(column, "A default replaces a NULL", "default", "coalesce")
+        advice["default"] = _unlike_database(column, "A default replaces a NULL", "default", "coalesce")
     if column.null_values:
-        message = f"column {column.name}: format {form} and null_values cannot be combined"
-        yield message, _unlike_database(column, "null_values remove a value", "null_values", "nullif")
+        advice["null_values"] = _unlike_database(column, "null_values remove a value", "null_values", "nullif")
     if column.invalid is not None:
-        message = f"column {column.name}: format {form} and invalid cannot be combined"
-        yield message, _unlike_database(column, "invalid removes a value", "invalid", "try_cast")
+        advice["invalid"] = _unlike_database(column, "invalid removes a value", "invalid", "try_cast")
     if column.time.zone is not None:
-        message = f"column {column.name}: format {form} and zone cannot be combined"
-        yield message, "The table has the times of the database. Remove zone. For readers, convert them in a view."
-
-
-def _form_problems(column: Column, form: str) -> Iterator[Problem]:
-    """Values in another form than the connector writes: comparisons with the database would not know it."""
+        advice["zone"] = "The table has the times of the database. Remove zone. For readers, convert them in a view."
     if column.form is not None and column.form not in BYTE_FORMS:
-        yield f"column {column.name}: format {form} and written cannot be combined", _CONNECTOR_WRITES
+        advice["written"] = _CONNECTOR_WRITES
+    for option, correction in advice.items():
+        yield f"column {column.name}: format {form} and {option} cannot be combined", correction
 
 
 def _unlike_database(column: Column, effect: str, option: str, function: str) -> str:

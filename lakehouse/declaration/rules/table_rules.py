@@ -141,6 +141,7 @@ def _version(table: TableParts) -> Iterator[Problem]:
     if table.version_column is None:
         return
     column = table.by_name.get(table.version_column)
+    has_choice = isinstance(table.version, Version) and table.version.nulls is not None
     if column is None:
         hint = spelling_hint(table.version_column, table.by_name)
         yield f"unknown column in version: {table.version_column}", f"{hint}Declare the column, or correct the name."
@@ -155,14 +156,9 @@ def _version(table: TableParts) -> Iterator[Problem]:
         yield message, 'Remove default, or nulls="reject".'
     elif column.type == "BOOLEAN":
         yield f"version {column.name} is BOOLEAN", "Two values cannot order records. Name a number, a time or a string."
-    elif not (column.required or column.default is not None) and not _has_choice(table):
+    elif not (column.required or column.default is not None or has_choice):
         message = f"version {column.name} may be NULL, and nothing says what a record without a version is"
         yield message, _NULLS.format(column.name)
-
-
-def _has_choice(table: TableParts) -> bool:
-    """Whether the declaration says what a NULL in the version means."""
-    return isinstance(table.version, Version) and table.version.nulls is not None
 
 
 def _scalar_columns(table: TableParts) -> Iterator[Problem]:

@@ -157,11 +157,6 @@ class TableOptions:
         return nulls or "oldest"
 
     @property
-    def has_decimals(self) -> bool:
-        """Whether a column that is read from records is a decimal or contains one, and so may round."""
-        return any("DECIMAL" in column.type for column in self.record_columns)
-
-    @property
     def by_name(self) -> dict[str, Column | Computed]:
         """The declared columns by their names."""
         return {column.name: column for column in self.columns}

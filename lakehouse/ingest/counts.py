@@ -126,7 +126,7 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
     ``is_beyond_horizon`` is the condition of that name, and ``equal_order`` what that function returns. Raises
     ``AccountingError`` if Spark returns no counts.
     """
-    flags = {"rounded": staged.ROUNDED} if table.has_decimals else {}
+    flags = {"rounded": staged.ROUNDED} if any("DECIMAL" in column.type for column in table.record_columns) else {}
     flags |= {"equal_versions": staged.EQUAL_VERSION} if equal_order else {}
     flags |= {"beyond_horizon": is_beyond_horizon} if is_beyond_horizon else {}
     records = with_equal_versions(records, table, equal_order) if equal_order else records

@@ -41,7 +41,10 @@ def run_restore(spark: SparkSession, layout: Layout, version: int) -> None:
     Raises ``TableError`` if the log has no such commit afterwards.
     """
     restore = f"RESTORE TABLE {layout.sql} TO VERSION AS OF {version}"
-    with _write_statement(layout), _require_commit(layout, lambda info: _is_restore(info, version)):
+    with (
+        write_alone(layout),
+        _require_commit(layout, lambda info: info.get("operation") == "RESTORE" and named_version(info) == version),
+    ):
         run_statement(spark, layout.uri, lambda: spark.sql(restore).collect())
 
 
@@ -54,12 +57,8 @@ def run_upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "
     metadata = {_USER_METADATA: Upkeep(run=run).model_dump_json()}
     commits = statement.startswith("ALTER ")
     required_commit = _require_commit(layout, lambda info: isinstance(metadata_of(info), Upkeep))
-    with _write_statement(layout), required_commit if commits else nullcontext():
+    with write_alone(layout), required_commit if commits else nullcontext():
         run_statement(spark, layout.uri, lambda: spark.sql(statement).collect(), metadata)
-
-
-def _is_restore(info: Mapping[str, Any], version: int) -> bool:
-    return str(info.get("operation")) == "RESTORE" and named_version(info) == version
 
 
 @contextmanager
@@ -95,7 +94,7 @@ def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, spec: M
     view = f"lakehouse_source_{commit.attempt}"
     source.createOrReplaceTempView(view)
     try:
-        with _write_statement(layout):
+        with write_alone(layout):
             merge = f"MERGE INTO {layout.sql} AS t USING {view} AS s {spec.clauses}"
             run_statement(spark, layout.uri, lambda: spark.sql(merge).collect(), _fence(layout.name, commit))
     finally:
@@ -111,7 +110,7 @@ def commit_append(spark: SparkSession, layout: Layout, rows: DataFrame, commit: 
     commit: the caller has to make sure that rows of a void commit are not appended twice.
     """
     writer = rows.write.format("delta").mode("append")
-    with _write_statement(layout):
+    with write_alone(layout):
         run_statement(spark, layout.uri, lambda: writer.save(layout.uri), _fence(layout.name, commit))
     return _require_committed(layout, commit)
 
@@ -121,7 +120,7 @@ def commit_without_spark(layout: Layout, commit: Commit, write: Callable[[], obj
 
     Raises ``ConflictError`` if the commit does not count.
     """
-    with _write_statement(layout):
+    with write_alone(layout):
         write()
     return _require_committed(layout, commit)
 
@@ -167,13 +166,6 @@ def _fence(name: str, commit: Commit) -> dict[str, str]:
         _TXN_VERSION: str(commit.number),
         _USER_METADATA: commit.model_dump_json(),
     }
-
-
-@contextmanager
-def _write_statement(layout: Layout) -> Iterator[None]:
-    """Run one statement that writes as the only writer, with Spark or deltalake."""
-    with write_alone(layout):
-        yield
 
 
 @contextmanager

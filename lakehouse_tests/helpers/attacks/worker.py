@@ -176,7 +176,7 @@ class Point:
 
 def inject(point: Point, name: str) -> tuple[ModuleType, str, Any]:
     """Patch a function of lakehouse to die at a point; return its module, its name and the original function."""
-    path = "storage.spark_writer._write_statement" if point.at == "write" else point.at
+    path = "storage.spark_writer.write_alone" if point.at == "write" else point.at
     module_name, _, function = path.rpartition(".")
     module = import_module(f"lakehouse.{module_name}")
     original = getattr(module, function)

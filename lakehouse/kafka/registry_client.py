@@ -3,8 +3,8 @@
 import json
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -234,11 +234,6 @@ def writer_schema_of(client: Registry, schema_id: int, record_format: Format) ->
     return None if registered_schema is None else record_format.writer_schema(registered_schema)
 
 
-@contextmanager
-def registry(settings: Settings) -> Iterator[Registry]:
+def registry(settings: Settings) -> closing[Registry]:
     """Open a client of the registry of the settings; ``RegistryError`` if none is configured."""
-    client = Registry(settings)
-    try:
-        yield client
-    finally:
-        client.close()
+    return closing(Registry(settings))

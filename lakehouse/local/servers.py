@@ -6,8 +6,7 @@ import shutil
 import subprocess
 import tarfile
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from urllib.error import URLError
@@ -152,18 +151,14 @@ class EmbeddedBroker(Embedded):
         return ports if are_free(ports) else draw_ports(self._folder)
 
 
-@contextmanager
-def running_broker(settings: Settings) -> Iterator[str]:
+def running_broker(settings: Settings) -> AbstractContextManager[str]:
     """Yield the address of a broker; start the embedded one if necessary.
 
     A configured broker is yielded unchanged, and so is the embedded one if another process of this home runs or
     starts it. Otherwise the embedded broker runs for the ``with`` block and stops after it.
     """
-    if settings.kafka_bootstrap_servers:
-        yield settings.kafka_bootstrap_servers
-        return
-    with EmbeddedBroker(settings).run_if_needed() as address:
-        yield address
+    address = settings.kafka_bootstrap_servers
+    return nullcontext(address) if address else EmbeddedBroker(settings).run_if_needed()
 
 
 class EmbeddedRegistry(Embedded):
@@ -246,11 +241,6 @@ def _unpacked(settings: Settings) -> Path:
     return program
 
 
-@contextmanager
-def running_registry(settings: Settings) -> Iterator[str]:
+def running_registry(settings: Settings) -> AbstractContextManager[str]:
     """Yield the address of a registry; start the embedded one if necessary, as ``running_broker`` does."""
-    if settings.registry_url:
-        yield settings.registry_url
-        return
-    with EmbeddedRegistry(settings).run_if_needed() as address:
-        yield address
+    return nullcontext(settings.registry_url) if settings.registry_url else EmbeddedRegistry(settings).run_if_needed()

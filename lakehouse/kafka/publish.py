@@ -79,11 +79,11 @@ def publish(
     for it. Records that it acknowledged before stay in the topic.
     """
     require_own_keys(table)
-    value_writer = _make_value_writer(settings, table, options)
+    write, parser = _make_value_writer(settings, table, options)
     create_topic(settings, table)
     keys = key_fields(table)
-    values = (write_line(value_writer.write, line, number) for number, line in enumerate(lines, 1))
-    records = (RawRecord(value, record_key(value, keys, value_writer.parser)) for value in values)
+    values = (write_line(write, line, number) for number, line in enumerate(lines, 1))
+    records = (RawRecord(value, record_key(value, keys, parser)) for value in values)
     return publish_raw(settings, table.topic, records, options)
 
 
@@ -99,15 +99,10 @@ def publish_raw(
     return ask(settings, None, send)
 
 
-@dataclass(frozen=True)
-class ValueWriter:
-    """Converts a line into the value of a record, and parses that value again."""
-
-    write: Callable[[bytes], bytes]
-    parser: Parser
-
-
-def _make_value_writer(settings: Settings, table: StreamTable, options: PublishOptions) -> ValueWriter:
+def _make_value_writer(
+    settings: Settings, table: StreamTable, options: PublishOptions
+) -> tuple[Callable[[bytes], bytes], Parser]:
+    """Return what ``choose_value_writer`` returns; only a format with a frame needs a registry."""
     for option, value, is_used in (
         ("schema", options.schema, table.has_schemas),
         ("subject", options.subject, table.format.framed),
@@ -116,9 +111,9 @@ def _make_value_writer(settings: Settings, table: StreamTable, options: PublishO
             what = f"The format of the table takes no {option} from a registry"
             raise TopicError(what, where=f"table {table.name}", action=f"Omit the {option}.")
     if not table.format.framed:
-        return ValueWriter(table.format.writer(), table.format.parser())
+        return table.format.writer(), table.format.parser()
 
-    return ValueWriter(*choose_value_writer(settings, table, options.schema, options.subject))
+    return choose_value_writer(settings, table, options.schema, options.subject)
 
 
 def write_line(write: Callable[[bytes], bytes], line: bytes, number: int, action: str = _CORRECT) -> bytes:

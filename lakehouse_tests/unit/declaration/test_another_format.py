@@ -57,10 +57,10 @@ def test_a_worker_without_the_package_and_the_format_decodes_the_same_rows(form:
 
 
 def test_lines_of_json_are_published_as_the_format_writes_them() -> None:
-    writing = _make_value_writer(Settings(), TABLE, PublishOptions())
-    value = writing.write(b'{"id": 1, "city": "Oslo", "visits": 3, "other": null}')
+    write, parser = _make_value_writer(Settings(), TABLE, PublishOptions())
+    value = write(b'{"id": 1, "city": "Oslo", "visits": 3, "other": null}')
     assert value == VALUES[0]
-    assert record_key(value, (TABLE.by_name["id"].field,), writing.parser) == b"1"
+    assert record_key(value, (TABLE.by_name["id"].field,), parser) == b"1"
     with pytest.raises(TopicError, match="takes no schema from a registry"):
         _make_value_writer(Settings(), TABLE, PublishOptions(schema="{}"))
 

@@ -1,6 +1,6 @@
 """The audit proves that a ledger accounts for every record: arithmetic on the history alone."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lakehouse.errors import restore_advice
@@ -15,6 +15,10 @@ _FACTS = {
     "ranges_contiguous": "every batch begins where the one before it ended",
     "totals_match": "the running totals equal the sums of the batches",
 }
+_UNKNOWN_RESTORE = (
+    "Version {} is a RESTORE, and the log does not show which version it restored. Restore the intended version again,"
+    " by its number."
+)
 
 
 @dataclass(frozen=True)
@@ -37,12 +41,11 @@ def audit(ledger: Ledger) -> list[Finding]:
         of_check = [difference for difference in all_differences if difference.check == check]
         open_differences = [d for d in of_check if d.version not in accepting_entries]
         problems = [d.text for d in open_differences]
-        if check == "ranges_contiguous":
-            problems = [*_unknown_restore(ledger), *problems]
         exceptions = {d.version: accepting_entries[d.version] for d in of_check if d.version in accepting_entries}
         advice = accept_advice(ledger, [d.version for d in open_differences])
-        if not advice and check == "ranges_contiguous" and ledger.unknown_restore is not None:
-            advice = restore_advice(ledger.uri)
+        if check == "ranges_contiguous" and ledger.unknown_restore is not None:
+            problems = [_UNKNOWN_RESTORE.format(ledger.unknown_restore), *problems]
+            advice = advice or restore_advice(ledger.uri)
         findings.append(finding(check, problems, fact + _describe_exceptions(exceptions), advice))
     return findings
 
@@ -129,14 +132,6 @@ def rows_unchanged(run_entries: Sequence[Entry], advice: str, *, may_correct: bo
         if inserted or updated or deleted
     ]
     return finding("rows_unchanged", problems, "the replay changed no row", advice)
-
-
-def _unknown_restore(ledger: Ledger) -> Iterator[str]:
-    if ledger.unknown_restore is not None:
-        yield (
-            f"Version {ledger.unknown_restore} is a RESTORE, and the log does not show which version it restored."
-            " Restore the intended version again, by its number."
-        )
 
 
 def _describe_exceptions(accepting_entries: dict[int, Entry]) -> str:

@@ -299,11 +299,6 @@ def require_progress(ledger: Ledger, name: str) -> Ledger:
     return ledger
 
 
-def find_attempt(uri: str, name: str, attempt: str) -> Entry | None:
-    """Return the entry that an attempt committed; ``None`` if it did not commit."""
-    return next((entry for entry in read_ledger(uri, name).entries if entry.commit.attempt == attempt), None)
-
-
 def find_commit(uri: str, name: str, commit: Commit) -> Entry | None:
     """Return the entry of a commit that was just made; ``None`` if the commit is not valid.
 
@@ -312,4 +307,6 @@ def find_commit(uri: str, name: str, commit: Commit) -> Entry | None:
     version = commit.table_version + 1
     info = read_commit(uri, version)
     entry = entry_of(info | {"version": version}) if info else None
-    return entry if entry and entry.commit.attempt == commit.attempt else find_attempt(uri, name, commit.attempt)
+    if entry and entry.commit.attempt == commit.attempt:
+        return entry
+    return next((entry for entry in read_ledger(uri, name).entries if entry.commit.attempt == commit.attempt), None)

@@ -4,7 +4,7 @@ Two parsers may read JSON. A native one reads all records at once, and is not ce
 those again, one by one, with every digit. The steps after it are the same for both.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -93,7 +93,7 @@ class RecordBatch:
     def parts_of(self, record: int) -> dict[str, Any]:
         """The other parts of one record, as the strict rules read them."""
         parts = {part: array[record].as_py() for part, array in self.arrays.items()}
-        return dict(self.rules.with_unmapped(self.rules.complete_parts(parts), self.objects[record]))
+        return self.rules.complete_parts(parts, self.objects[record])
 
 
 def unpack(batch: RecordBatch) -> None:
@@ -206,7 +206,7 @@ def _open_changes(batch: RecordBatch) -> None:
     key_ways, is_odd = rules.key_ways, np.zeros(len(batch), bool)
     batch.changes, batch.objects = [NO_CHANGE] * len(batch), [{}] * len(batch)
     contents, values = batch.contents, batch.values
-    for record in _open_records(batch):
+    for record in np.flatnonzero(batch.is_open).tolist():
         try:
             change = open_change(contents[record], values[record])
             if change.sides is not None and batch.native:
@@ -220,7 +220,3 @@ def _open_changes(batch: RecordBatch) -> None:
             else:
                 batch.reject(record, rejection)
     batch.doubt(is_odd)
-
-
-def _open_records(batch: RecordBatch) -> Iterable[int]:
-    return range(len(batch)) if batch.is_open.all() else np.flatnonzero(batch.is_open).tolist()

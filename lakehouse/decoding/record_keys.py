@@ -55,10 +55,6 @@ def _parse_json(key: bytes) -> Any:
     return parse_json(utf8_text(key))
 
 
-def _parse_framed_json(key: bytes) -> Any:
-    return _parse_json(split_frame(key)[1][FRAME_SIZE:])
-
-
 def _about_key(rejection: Rejection) -> Rejection:
     """The rejection of a framed value as that of a key."""
     replacement = _OF_KEYS.get(rejection.reason)
@@ -71,4 +67,7 @@ _OF_KEYS = {
     "trailing_bytes": ("the record", "the key"),
     "wrong_magic": ("a value", "a key"),
 }
-_JSON_PARSERS: Mapping[str, Callable[[bytes], Any]] = {"json": _parse_json, "framed_json": _parse_framed_json}
+_JSON_PARSERS: Mapping[str, Callable[[bytes], Any]] = {
+    "json": _parse_json,
+    "framed_json": lambda key: _parse_json(split_frame(key)[1][FRAME_SIZE:]),
+}

@@ -48,14 +48,15 @@ class Rules(NamedTuple):
         parser = parser.of_arrays() if self.are_arrays else parser
         return self._replace(parser=with_opened_texts(parser, self.mapped_fields, self.rows_from))
 
-    def complete_parts(self, parts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the other parts of a record with its key as it is parsed and its topic, if columns read them."""
-        parts = parts if self.topic is None else {**parts, TOPIC: self.topic}
-        return {**parts, PARSED_KEY: self.key_parser(parts.get(KEY))} if self.key_parser else parts
-
-    def with_unmapped(self, parts: Mapping[str, Any], parsed: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the other parts of a record with what columns leave of its fields, if a column takes that."""
-        return parts if self.taken_fields is None else {**parts, UNMAPPED: left_values(parsed, self.taken_fields)}
+    def complete_parts(self, parts: dict[str, Any], parsed: Mapping[str, Any]) -> dict[str, Any]:
+        """Add what columns read: the topic of a record, its key as it is parsed, what columns leave of its fields."""
+        if self.topic is not None:
+            parts[TOPIC] = self.topic
+        if self.key_parser:
+            parts[PARSED_KEY] = self.key_parser(parts.get(KEY))
+        if self.taken_fields is not None:
+            parts[UNMAPPED] = left_values(parsed, self.taken_fields)
+        return parts
 
     @property
     def has_changes(self) -> bool:

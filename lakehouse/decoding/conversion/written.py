@@ -139,7 +139,7 @@ def _read_numbers(raw_values: list[Any], field: Field) -> PlainValues:
     values = raw_values.copy() if form.or_number else [None] * len(raw_values)
     for row, number in zip(rows, _as_list(numbers), strict=True):
         values[row] = number
-    is_plain = np.ones(len(raw_values), bool) if form.or_number else _nulls(raw_values)
+    is_plain = np.array([form.or_number or raw is None for raw in raw_values], bool)
     is_plain[rows] = is_valid(numbers)
     return PlainValues(values, is_plain)
 
@@ -184,7 +184,3 @@ def _as_list(numbers: pa.Array) -> list[Any]:
     for row in np.flatnonzero(~is_valid(numbers)).tolist() if numbers.null_count else ():
         values[row] = None
     return values
-
-
-def _nulls(raw_values: list[Any]) -> Mask:
-    return np.array([raw is None for raw in raw_values], bool)

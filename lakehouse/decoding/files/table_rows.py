@@ -136,17 +136,13 @@ def _time_text(value: datetime) -> str:
     return f'"{text}"'
 
 
-def _decimal_text(value: Decimal) -> str:
-    return format(value, "f")
-
-
 _WRITERS: tuple[tuple[Any, Callable[[Any], str]], ...] = (
     (str, lambda value: json.dumps(value, ensure_ascii=False)),
     (bool, lambda value: "true" if value else "false"),
     (int, str),
     (float, json.dumps),
     (type(None), lambda _: "null"),
-    (Decimal, _decimal_text),
+    (Decimal, "{:f}".format),
     (datetime, _time_text),
     ((date, time), lambda value: f'"{value.isoformat()}"'),
     (timedelta, lambda value: str(value // timedelta(microseconds=1))),

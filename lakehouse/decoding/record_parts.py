@@ -1,10 +1,32 @@
-"""The parts of a record that a column can be read from, other than a field of its value or of the row's element."""
+"""The parts of a record that a column can be read from, other than a field of its value or of the row's element.
+
+Of each, ``part`` is the part of the record, and ``shown_name`` is how messages name it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
+from typing import ClassVar, Literal
 
+VALUE, KEY, TIME, HEADER = "value", "key", "time", "header "
+FILE_HEADER = "file"
+"""The header with the path of the file, of a record from a file."""
+FAULT_HEADER = "lakehouse-fault"
+"""The header that says why a file cannot be read further, of the record without a value in place of the rest."""
+PARSED_KEY = "parsed key"
+"""The key as it was parsed, once for all columns that read it."""
+SCHEMA = "schema"
+"""The schema that wrote the value, by which ``where`` may decide."""
+TOPIC = "topic"
+"""The name of the topic of the record, in UTF-8."""
+INDEX = "index"
+"""The place of an element among those of its record."""
+UNMAPPED = "unmapped"
+"""What columns leave of the fields of the value."""
+ITEMS = "[]"
+"""The end of a name on the way to the array of the rows, if each item of an array of this name is on that way."""
+ELEMENT = ""
+"""The first name of the path to a field of an element, and the name of a record that is an array."""
 KeyEncoding = Literal[
     "text", "any_text", "big_endian", "json", "framed_json", "avro", "protobuf", "window_start", "window_end"
 ]
@@ -88,45 +110,24 @@ class RecordHeader:
 class BrokerTime:
     """When the broker received the record, by the broker's clock: a TIMESTAMP."""
 
-    @property
-    def part(self) -> str:
-        """The part of the record."""
-        return TIME
-
-    @property
-    def shown_name(self) -> str:
-        """How messages name the part."""
-        return "broker time"
+    part: ClassVar = TIME
+    shown_name: ClassVar = "broker time"
 
 
 @dataclass(frozen=True)
 class TopicName:
     """The name of the topic that contains the record: a STRING, never null."""
 
-    @property
-    def part(self) -> str:
-        """The part of the record."""
-        return TOPIC
-
-    @property
-    def shown_name(self) -> str:
-        """How messages name the part."""
-        return "name of the topic"
+    part: ClassVar = TOPIC
+    shown_name: ClassVar = "name of the topic"
 
 
 @dataclass(frozen=True)
 class UnmappedFields:
     """The fields of the value that no column reads, as the text of one JSON object; null if there are none."""
 
-    @property
-    def part(self) -> str:
-        """The part of the record."""
-        return UNMAPPED
-
-    @property
-    def shown_name(self) -> str:
-        """How messages name the part."""
-        return "unmapped fields"
+    part: ClassVar = UNMAPPED
+    shown_name: ClassVar = "unmapped fields"
 
 
 @dataclass(frozen=True)
@@ -179,36 +180,8 @@ class ElementIndex:
     In arrays in arrays, the elements of the record are counted through.
     """
 
-    @property
-    def part(self) -> str:
-        """The part of the record."""
-        return INDEX
-
-    @property
-    def shown_name(self) -> str:
-        """How messages name the part."""
-        return "place of the element"
-
-
-VALUE, KEY, TIME, HEADER = "value", "key", "time", "header "
-FILE_HEADER = "file"
-"""The header with the path of the file, of a record from a file."""
-FAULT_HEADER = "lakehouse-fault"
-"""The header that says why a file cannot be read further, of the record without a value in place of the rest."""
-PARSED_KEY = "parsed key"
-"""The key as it was parsed, once for all columns that read it."""
-SCHEMA = "schema"
-"""The schema that wrote the value, by which ``where`` may decide."""
-TOPIC = "topic"
-"""The name of the topic of the record, in UTF-8."""
-INDEX = "index"
-"""The place of an element among those of its record."""
-UNMAPPED = "unmapped"
-"""What columns leave of the fields of the value."""
-ITEMS = "[]"
-"""The end of a name on the way to the array of the rows, if each item of an array of this name is on that way."""
-ELEMENT = ""
-"""The first name of the path to a field of an element, and the name of a record that is an array."""
+    part: ClassVar = INDEX
+    shown_name: ClassVar = "place of the element"
 
 
 def steps_to_rows(path: Sequence[str]) -> tuple[str | None, ...]:

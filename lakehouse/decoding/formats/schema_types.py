@@ -18,6 +18,7 @@ from lakehouse.decoding.formats.format import (
 from lakehouse.decoding.record_parts import VALUE
 
 _NUMBERS = ("INT", "BIGINT", "DOUBLE")  # each represents the values of those before it, at least approximately
+_NOT_NESTED = (None, "BINARY")  # no type at all, and bytes, which a nested type does not have
 _MAX_TYPE_LENGTH = 10_000  # characters of the type of a column
 MAX_LEVELS = 5
 """Of objects within objects whose fields become columns."""
@@ -49,13 +50,23 @@ def _wider_type(type_: str | None, other_type: str | None) -> str | None:
         return type_
     (precision, scale), (other_precision, other_scale) = digits_of(type_), digits_of(other_type)
     max_scale = max(scale, other_scale)
-    decimal = f"DECIMAL({max(precision - scale, other_precision - other_scale) + max_scale},{max_scale})"
+    return decimal_type(max(precision - scale, other_precision - other_scale) + max_scale, max_scale)
+
+
+def decimal_type(precision: object, scale: object) -> str | None:
+    """The type of decimals as a schema describes them; ``None`` if no column has it."""
+    decimal = f"DECIMAL({precision},{scale})"
     return None if any(column_type_problems(decimal)) else decimal
+
+
+def nested_type(pattern: str, inner_type: str | None) -> str | None:
+    """The type of an array or a map, with the type of its items or values in it; ``None`` if these are bytes."""
+    return None if inner_type in _NOT_NESTED else pattern.format(inner_type)
 
 
 def struct_of(inner_types: Iterable[tuple[str, str | None]]) -> str | None:
     """The type of a struct of the fields with a column type and a valid name; ``None`` if it has none, or too many."""
-    pairs = [(name, type_) for name, type_ in inner_types if type_ and is_field_name(name)]
+    pairs = [(name, type_) for name, type_ in inner_types if type_ not in _NOT_NESTED and is_field_name(name)]
     fields = {name.lower(): f"{name}: {type_}" for name, type_ in reversed(pairs)}
     struct_type = f"STRUCT<{', '.join(reversed(fields.values()))}>"
     return struct_type if fields and len(struct_type) <= _MAX_TYPE_LENGTH else None

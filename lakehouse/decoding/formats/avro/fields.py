@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from lakehouse.decoding.column_types import column_type_problems
 from lakehouse.decoding.formats.avro.logical import logical_converter
 from lakehouse.decoding.formats.avro.nodes import branch_names, is_of_several_types, type_name
 from lakehouse.decoding.formats.format import Path, SchemaField, WriterSchema
-from lakehouse.decoding.formats.schema_types import MAX_LEVELS, merged_fields, struct_of
+from lakehouse.decoding.formats.schema_types import MAX_LEVELS, decimal_type, merged_fields, nested_type, struct_of
 
 _SCALAR_TYPES = {"boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "float": "DOUBLE", "double": "DOUBLE"}
 _SCALAR_TYPES |= {"string": "STRING", "enum": "STRING", "bytes": "BINARY", "fixed": "BINARY"}
@@ -124,7 +123,7 @@ def _column_type(schema: Any, definitions: _NamedSchemas) -> str | None:
 def _union_type(branches: Sequence[Any], definitions: _NamedSchemas) -> str | None:
     """The type that represents the values of all branches exactly; a struct of the branches if these are named."""
     if definitions.has_named_branches:
-        return struct_of((name, _inner_type(branch, definitions)) for name, branch in _named_branches(branches))
+        return struct_of((name, _column_type(branch, definitions)) for name, branch in _named_branches(branches))
     types = {_column_type(branch, definitions) for _, branch in _named_branches(branches)}
     return next((type_ for type_, exact_types in _EXACT_TYPES.items() if exact_types.issuperset(types)), None)
 
@@ -135,20 +134,12 @@ def _named_branches(branches: Sequence[Any]) -> list[tuple[str, Any]]:
     return [(name, branch) for name, branch in pairs if name != "null"]
 
 
-def _inner_type(schema: Any, definitions: _NamedSchemas) -> str | None:
-    """The type within a nested type, which has no bytes."""
-    type_ = _column_type(schema, definitions)
-    return None if type_ == "BINARY" else type_
-
-
 def _array_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | None:
-    item_type = _inner_type(schema["items"], definitions)
-    return item_type and f"ARRAY<{item_type}>"
+    return nested_type("ARRAY<{}>", _column_type(schema["items"], definitions))
 
 
 def _map_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | None:
-    value_type = _inner_type(schema["values"], definitions)
-    return value_type and f"MAP<STRING, {value_type}>"
+    return nested_type("MAP<STRING, {}>", _column_type(schema["values"], definitions))
 
 
 def _struct_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | None:
@@ -156,7 +147,7 @@ def _struct_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | No
     name = schema["name"]
     if name not in definitions.column_types:
         definitions.column_types[name] = None
-        inner_types = [(field["name"], _inner_type(field["type"], definitions)) for field in schema["fields"]]
+        inner_types = [(field["name"], _column_type(field["type"], definitions)) for field in schema["fields"]]
         definitions.column_types[name] = struct_of(inner_types)
     return definitions.column_types[name]
 
@@ -165,8 +156,7 @@ def _logical_type(schema: dict[str, Any]) -> str | None:
     logical_type = schema["logicalType"]
     if logical_type != "decimal":
         return {"date": "DATE", "uuid": "STRING"}.get(logical_type, "TIMESTAMP")
-    type_ = f"DECIMAL({schema['precision']},{schema.get('scale', 0)})"
-    return None if any(column_type_problems(type_)) else type_
+    return decimal_type(schema["precision"], schema.get("scale", 0))
 
 
 _NESTED_TYPES: dict[str, Callable[[dict[str, Any], _NamedSchemas], str | None]] = {

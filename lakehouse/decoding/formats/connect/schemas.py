@@ -10,10 +10,9 @@ from itertools import islice
 from typing import Any
 
 from lakehouse.decoding.byte_texts import byte_reader
-from lakehouse.decoding.column_types import column_type_problems
 from lakehouse.decoding.formats.debezium.values import Convert, converter_of
 from lakehouse.decoding.formats.format import Path, SchemaField, WriterSchema
-from lakehouse.decoding.formats.schema_types import MAX_LEVELS, merged_fields, struct_of
+from lakehouse.decoding.formats.schema_types import MAX_LEVELS, decimal_type, merged_fields, nested_type, struct_of
 
 _MAX_LEVELS = 20  # of a schema within schemas
 _TYPES = {
@@ -122,7 +121,9 @@ def _column_type(schema: Any, levels: int = _MAX_LEVELS) -> str | None:
         return None
     kind, name = schema.get("type"), schema.get("name")
     if name == _DECIMAL:
-        return _decimal_type(schema.get("parameters"))
+        parameters = schema.get("parameters")
+        options = parameters if isinstance(parameters, dict) else {}
+        return decimal_type(options.get("connect.decimal.precision", 38), options.get("scale"))
     if isinstance(name, str) and name in _LOGICAL_TYPES:
         return _LOGICAL_TYPES[name]
     if isinstance(kind, str) and kind in _NESTED_TYPES:
@@ -130,36 +131,19 @@ def _column_type(schema: Any, levels: int = _MAX_LEVELS) -> str | None:
     return _TYPES.get(kind) if isinstance(kind, str) else None
 
 
-def _inner_type(schema: Any, levels: int) -> str | None:
-    """The type within a nested type, which has no bytes."""
-    type_ = _column_type(schema, levels)
-    return None if type_ == "BINARY" else type_
-
-
 def _array_type(schema: Mapping[str, Any], levels: int) -> str | None:
-    item_type = _inner_type(schema.get("items"), levels)
-    return item_type and f"ARRAY<{item_type}>"
+    return nested_type("ARRAY<{}>", _column_type(schema.get("items"), levels))
 
 
 def _map_type(schema: Mapping[str, Any], levels: int) -> str | None:
     """The type of a map whose keys are texts; others are arrays of pairs in JSON."""
-    value_type = _inner_type(schema.get("values"), levels) if _has_text_keys(schema) else None
-    return value_type and f"MAP<STRING, {value_type}>"
-
-
-def _has_text_keys(schema: Mapping[str, Any]) -> bool:
     keys = schema.get("keys")
-    return isinstance(keys, dict) and keys.get("type") == "string"
+    has_text_keys = isinstance(keys, dict) and keys.get("type") == "string"
+    return nested_type("MAP<STRING, {}>", _column_type(schema.get("values"), levels)) if has_text_keys else None
 
 
 def _struct_type(schema: Mapping[str, Any], levels: int) -> str | None:
-    return struct_of((name, _inner_type(field, levels)) for name, field in struct_fields(schema))
-
-
-def _decimal_type(parameters: Any) -> str | None:
-    options = parameters if isinstance(parameters, dict) else {}
-    type_ = f"DECIMAL({options.get('connect.decimal.precision', 38)},{options.get('scale')})"
-    return None if any(column_type_problems(type_)) else type_
+    return struct_of((name, _column_type(field, levels)) for name, field in struct_fields(schema))
 
 
 _NESTED_TYPES: dict[str, Callable[[Mapping[str, Any], int], str | None]] = {

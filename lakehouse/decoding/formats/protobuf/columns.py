@@ -19,7 +19,7 @@ from lakehouse.decoding.formats.protobuf.compiled import (
     split_text,
 )
 from lakehouse.decoding.formats.protobuf.values import COLUMN_TYPES, SHAPES, WRAPPERS
-from lakehouse.decoding.formats.schema_types import MAX_LEVELS, field_tree, merged_fields, struct_of
+from lakehouse.decoding.formats.schema_types import MAX_LEVELS, field_tree, merged_fields, nested_type, struct_of
 from lakehouse.decoding.written_forms import Written, written_kinds
 
 _SCALAR_TYPES = {
@@ -95,9 +95,9 @@ def _column_type(field: Any, structs: dict[str, str | None]) -> str | None:
     """The type of a column for a field; ``None`` if there is none."""
     is_map = is_entry(field.message_type)
     type_ = _value_type(field.message_type.fields_by_name["value"] if is_map else field, structs)
-    if type_ is None or (type_ == "BINARY" and field.is_repeated):
-        return None
-    return f"MAP<STRING, {type_}>" if is_map else f"ARRAY<{type_}>" if field.is_repeated else type_
+    if not field.is_repeated:
+        return type_
+    return nested_type("MAP<STRING, {}>" if is_map else "ARRAY<{}>", type_)
 
 
 def _value_type(field: Any, structs: dict[str, str | None]) -> str | None:
@@ -116,8 +116,7 @@ def _struct_type(message: Any, structs: dict[str, str | None]) -> str | None:
     if message.full_name not in structs:
         structs[message.full_name] = None
         fields = sorted(message.fields, key=lambda field: field.number)
-        types = [(field.name, _column_type(field, structs)) for field in fields]
-        structs[message.full_name] = struct_of((name, type_) for name, type_ in types if type_ != "BINARY")
+        structs[message.full_name] = struct_of([(field.name, _column_type(field, structs)) for field in fields])
     return structs[message.full_name]
 
 

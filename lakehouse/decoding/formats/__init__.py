@@ -79,7 +79,10 @@ def likely_formats(values: Iterable[bytes | None]) -> tuple[Format, ...]:
         return tuple(Compressed(form, codec) for form in forms if form.framed is is_framed) or FORMATS[:1]
     candidates = (form for form in FORMATS if form.framed is is_framed)
     fitting_formats = [form for form in candidates if sum(map(form.may_read, samples)) * 2 > len(samples)]
-    listed_formats = tuple(sorted(fitting_formats, key=_is_general))
+    # first those that narrow another one
+    listed_formats = tuple(
+        sorted(fitting_formats, key=lambda form: form.needs_schemas or not (form.has_changes or form.narrows_json))
+    )
     return listed_formats or (() if is_framed else likely_text_formats(samples)) or FORMATS[:1]
 
 

@@ -64,7 +64,7 @@ class MessageNode:
     def __init__(self, name: str, state: ReadState) -> None:
         self.name, self.state, self.memory = name, state, 0
         self.plain_names, self.converted = list[str](), list[tuple[str, Convert]]()
-        self.plain_values: Callable[[Any], tuple[Any, ...]] = _no_values
+        self.plain_values: Callable[[Any], tuple[Any, ...]] = lambda _: ()
         self.lists, self.optional = list[tuple[str, Convert, Any]](), list[tuple[str, Convert, Any]]()
         self.choices: dict[str, dict[str, Convert]] = {}
         self.names: dict[int, str] = {}
@@ -229,7 +229,7 @@ def _map_conversion(field: Any, nodes: Mapping[str, MessageNode], loaded: Loaded
     node, parts = nodes[field.message_type.full_name], field.message_type.fields_by_name
     convert_value, state = _conversion(parts["value"], nodes, loaded) or _keep_value, node.state
     needs_fields = loaded.has_required and parts["value"].message_type  # of a value that is absent too
-    convert_key = _truth if TYPE_NAMES[parts["key"].type] == "bool" else _key_text
+    convert_key = _TRUTHS.__getitem__ if TYPE_NAMES[parts["key"].type] == "bool" else _key_text
     entry_memory = dict_memory(2) + MAP_ENTRY + _memory_of(parts["value"])
 
     def convert_entries(entries: Any) -> dict[str, Any]:
@@ -256,20 +256,12 @@ def _keep_value(value: Any) -> Any:
     return value
 
 
-def _no_values(_: Any) -> tuple[Any, ...]:
-    return ()
-
-
 def _float(value: float) -> Any:
     return shortest_float(value, struct.pack("<f", value))
 
 
 def _double(value: float) -> Any:
     return value if value - value == 0 else non_finite_decimal(value)
-
-
-def _truth(value: bool) -> str:
-    return _TRUTHS[value]
 
 
 def _key_text(value: Any) -> str:

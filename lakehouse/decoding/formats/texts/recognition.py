@@ -31,7 +31,7 @@ def likely_codec(values: Sequence[bytes], *, framed: bool) -> Codec | None:
 def likely_text_formats(values: Sequence[bytes]) -> tuple[Format, ...]:
     """The format of texts that these values have; empty if they are binary, or JSON that is damaged."""
     samples = [value for value in values if value.strip()]
-    if _count(samples, _is_plain_text) * 2 <= len(samples):
+    if _count(samples, lambda text: not _NO_TEXT.match(text)) * 2 <= len(samples):
         return ()
     if _count(samples, _is_logfmt) * 2 > len(samples):
         return (Logfmt(),)
@@ -51,10 +51,6 @@ def _count(values: Sequence[bytes], matches: Callable[[str], bool]) -> int:
 def _is_logfmt(text: str) -> bool:
     """Whether most of a line are pairs with a value."""
     return len(_PAIR.findall(text)) * 2 > len(LogfmtParser().parse_text(text))
-
-
-def _is_plain_text(text: str) -> bool:
-    return _NO_TEXT.match(text) is None
 
 
 def _csv_of(values: Sequence[bytes], delimiter: str) -> Csv | None:

@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lakehouse.errors import SettingsError
+from lakehouse.settings import shapes
 from lakehouse.settings.project import (
     ADVICE,
     ENV_FILE,
@@ -21,29 +22,6 @@ from lakehouse.settings.project import (
     one_project,
     require_known,
     variables_in_file,
-)
-from lakehouse.settings.shapes import (
-    DatabaseUrl,
-    Declarations,
-    Folder,
-    HeaderText,
-    Home,
-    Master,
-    Memory,
-    PemFile,
-    Properties,
-    Remote,
-    RemoteAddress,
-    Root,
-    Secret,
-    SecretText,
-    SecretUrl,
-    Servers,
-    SparkConf,
-    Text,
-    Url,
-    parse_remote,
-    require_declarations,
 )
 from lakehouse.settings.spark_conf import is_of_session, parse_properties, parse_spark_conf
 from lakehouse.settings.store import Store
@@ -103,22 +81,24 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
-    home: Home = Field(
+    home: shapes.Home = Field(
         Path(".lakehouse"),
         validate_default=True,  # the default is relative to the project
         description="State folder: tables, broker data, Dagster's storage.",
     )
-    tables: Root | None = Field(None, description="Root of the tables: a folder or a URI. Default: HOME/tables.")
-    declarations: Declarations | None = Field(
+    tables: shapes.Root | None = Field(None, description="Root of the tables: a folder or a URI. Default: HOME/tables.")
+    declarations: shapes.Declarations | None = Field(
         None,
         description="Where the tables are declared: a folder of Python files, one file, or a module. Default:"
         " declarations under [tool.lakehouse] in pyproject.toml.",
     )
-    files: Root | None = Field(
+    files: shapes.Root | None = Field(
         None, description="Where relative folders of files begin: a folder or a URI. Default: the working directory."
     )
-    exports: Folder | None = Field(None, description="Where relative folders of exports begin. Default: HOME/exports.")
-    kafka_bootstrap_servers: Servers | None = Field(
+    exports: shapes.Folder | None = Field(
+        None, description="Where relative folders of exports begin. Default: HOME/exports."
+    )
+    kafka_bootstrap_servers: shapes.Servers | None = Field(
         None, description="host:port[,host:port]. Unset: the embedded broker of this home."
     )
     kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
@@ -127,63 +107,63 @@ class Settings(BaseSettings):
     kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
         "SCRAM-SHA-256", description="Used with the SASL protocols."
     )
-    kafka_username: Text | None = Field(None, description="Used with the SASL protocols.")
-    kafka_password: SecretText | None = Field(None, description="Used with the SASL protocols; never shown.")
-    kafka_ca_file: PemFile | None = Field(
+    kafka_username: shapes.Text | None = Field(None, description="Used with the SASL protocols.")
+    kafka_password: shapes.SecretText | None = Field(None, description="Used with the SASL protocols; never shown.")
+    kafka_ca_file: shapes.PemFile | None = Field(
         None, description="PEM file of the authority that signed the broker's certificate."
     )
-    kafka_client_certificate_file: PemFile | None = Field(
+    kafka_client_certificate_file: shapes.PemFile | None = Field(
         None, description="PEM file of the client certificate, for mutual TLS."
     )
-    kafka_client_key_file: PemFile | None = Field(
+    kafka_client_key_file: shapes.PemFile | None = Field(
         None, description="PEM file of the client certificate's private key, in PKCS#8."
     )
-    kafka_client_key_password: SecretText | None = Field(
+    kafka_client_key_password: shapes.SecretText | None = Field(
         None, description="Password of an encrypted private key; never shown."
     )
-    kafka_properties: Properties | None = Field(
+    kafka_properties: shapes.Properties | None = Field(
         None, description="JSON object of other properties of Kafka's clients; its values are never shown."
     )
-    registry_url: Url | None = Field(
+    registry_url: shapes.Url | None = Field(
         None, description="http(s)://host[:port][/path] of a schema registry. Unset: the embedded one of this home."
     )
-    registry_username: HeaderText | None = Field(
+    registry_username: shapes.HeaderText | None = Field(
         None, description="User of the schema registry; needs the password too."
     )
-    registry_password: Secret | None = Field(None, description="Password of the schema registry; never shown.")
-    registry_token: Secret | None = Field(
+    registry_password: shapes.Secret | None = Field(None, description="Password of the schema registry; never shown.")
+    registry_token: shapes.Secret | None = Field(
         None, description="Token of the schema registry, instead of user and password; never shown."
     )
-    registry_ca_file: PemFile | None = Field(
+    registry_ca_file: shapes.PemFile | None = Field(
         None, description="PEM file of the authority that signed the registry's certificate."
     )
-    alert_url: SecretUrl | None = Field(
+    alert_url: shapes.SecretUrl | None = Field(
         None, description="http(s):// address that receives alerts. Unset: no alert is sent. Never shown."
     )
     alert_format: Literal["json", "slack"] = Field(
         "json", description="Form of an alert: plain JSON, or the JSON of Slack's incoming webhooks."
     )
-    database_url: DatabaseUrl | None = Field(
+    database_url: shapes.DatabaseUrl | None = Field(
         None, description="postgresql://USER:PASSWORD@HOST:PORT/DATABASE that tables are compared with. Never shown."
     )
-    serve_token: Secret | None = Field(
+    serve_token: shapes.Secret | None = Field(
         None, description="Token that requests to lakehouse serve need; never shown. Unset: they need none."
     )
-    docs_url: Url | None = Field(
+    docs_url: shapes.Url | None = Field(
         None,
         description="http(s):// address where this documentation is published, for links in Dagster.",
     )
-    spark_master: Master = Field(
+    spark_master: shapes.Master = Field(
         "local[*]", description="Master of a Spark that lakehouse starts, for example local[2] or spark://host:7077."
     )
-    spark_remote: Remote | None = Field(
+    spark_remote: shapes.Remote | None = Field(
         None,
         description="sc://host:port of a Spark Connect server to use instead; parameters may follow, never shown.",
     )
-    spark_driver_memory: Memory = Field(
+    spark_driver_memory: shapes.Memory = Field(
         "2g", description="Memory of a Spark driver that lakehouse starts, for example 512m or 4g."
     )
-    spark_conf: SparkConf | None = Field(
+    spark_conf: shapes.SparkConf | None = Field(
         None,
         description="JSON object of other Spark settings, except those that rows depend on; its values are never"
         " shown.",
@@ -201,7 +181,7 @@ class Settings(BaseSettings):
         True,
         description="Whether a commit to a local disk is synced, to survive a power cut, before it is reported.",
     )
-    jars: Folder = Field(
+    jars: shapes.Folder = Field(
         Path("~/.cache/lakehouse/jars"), description="Cache of the jars, shared by all clones on a machine."
     )
 
@@ -268,7 +248,7 @@ class Settings(BaseSettings):
     @cached_property
     def declared_in(self) -> str:
         """The folder, file or module of the declarations: this setting, else the one of the project file."""
-        return self.declarations or declarations_of_project(require_declarations)
+        return self.declarations or declarations_of_project(shapes.require_declarations)
 
     @cached_property
     def client_properties(self) -> dict[str, str]:
@@ -286,9 +266,9 @@ class Settings(BaseSettings):
         return self.spark_master.partition("[")[0] == "local"
 
     @cached_property
-    def remote_address(self) -> RemoteAddress | None:
+    def remote_address(self) -> shapes.RemoteAddress | None:
         """The Spark Connect server to use, with parameters that may be secret; ``None`` if none is set."""
-        return parse_remote(self.spark_remote.get_secret_value()) if self.spark_remote else None
+        return shapes.parse_remote(self.spark_remote.get_secret_value()) if self.spark_remote else None
 
     @cached_property
     def spark_place(self) -> str:

@@ -6,8 +6,8 @@ neither is available. Quoted values, names and paths are masked, because their t
 
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import suppress
-from queue import Empty, Queue
 from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
@@ -223,19 +223,15 @@ def in_time(ask: Callable[[], T], limit: float | None = None) -> T:
     Raises ``TimeoutError`` after ``limit`` seconds in total. After a timeout or a signal the thread is left behind; it
     ends with the process.
     """
-    outcomes: Queue[tuple[T, None] | tuple[None, BaseException]] = Queue()
+    outcome = Future[T]()
 
     def call() -> None:
         try:
-            outcomes.put((ask(), None))
+            outcome.set_result(ask())
         except BaseException as error:
-            outcomes.put((None, error))
+            outcome.set_exception(error)
 
     Thread(target=call, daemon=True).start()
-    timeout = TimeoutError(f"no complete answer within {limit or 0:.0f} seconds")
-    outcome: tuple[T, None] | tuple[None, BaseException] = (None, timeout)
-    with suppress(Empty):
-        outcome = outcomes.get(timeout=limit)
-    if outcome[1] is not None:
-        raise outcome[1]
-    return outcome[0]
+    if not wait([outcome], limit).done:
+        raise TimeoutError(f"no complete answer within {limit or 0:.0f} seconds")
+    return outcome.result()

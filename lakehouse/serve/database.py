@@ -236,7 +236,17 @@ class Database:
             what = f"The query needs more than the {self._memory / MEGABYTE:,.0f} MB of memory that a query has"
             action = f"Ask for fewer columns or rows, or add a filter. {_LARGER_PAGE}"
             return RequestError(HTTPStatus.SERVICE_UNAVAILABLE, what, where=str(version), action=action)
-        return _explain(error, version)
+        gone_files = missing_files(error, [version])
+        if isinstance(gone_files, TableError):
+            return RequestError(HTTPStatus.GONE, gone_files.what, where=gone_files.where, action=gone_files.action)
+        reason = refusal(error, "Correct the request.")
+        if isinstance(error, _OF_THE_REQUEST):
+            return RequestError(HTTPStatus.BAD_REQUEST, reason.what, action=reason.action)
+        if isinstance(error, _OF_THE_MACHINE):
+            action = "Try again. If the error returns, look at the machine of the server and at its table store."
+            return RequestError(HTTPStatus.SERVICE_UNAVAILABLE, reason.what, where=str(version), action=action)
+        action = "To see if the table can be read: lakehouse doctor"
+        return LakehouseError(reason.what, where=str(version), action=action)
 
 
 def _execute(
@@ -257,16 +267,3 @@ def _rows_of(cursor: duckdb.DuckDBPyConnection) -> Iterator[Row]:
     names = [column[0] for column in cursor.description or ()]
     while (row := cursor.fetchone()) is not None:
         yield dict(zip(names, row, strict=True))
-
-
-def _explain(error: duckdb.Error, version: TableVersion) -> LakehouseError:
-    gone_files = missing_files(error, [version])
-    if isinstance(gone_files, TableError):
-        return RequestError(HTTPStatus.GONE, gone_files.what, where=gone_files.where, action=gone_files.action)
-    reason = refusal(error, "Correct the request.")
-    if isinstance(error, _OF_THE_REQUEST):
-        return RequestError(HTTPStatus.BAD_REQUEST, reason.what, action=reason.action)
-    if isinstance(error, _OF_THE_MACHINE):
-        action = "Try again. If the error returns, look at the machine of the server and at its table store."
-        return RequestError(HTTPStatus.SERVICE_UNAVAILABLE, reason.what, where=str(version), action=action)
-    return LakehouseError(reason.what, where=str(version), action="To see if the table can be read: lakehouse doctor")

@@ -171,14 +171,12 @@ def _print_phases(stop_event: Event) -> None:
             wait *= 2
 
 
-@contextmanager
-def spinner(activity: str, figures: object = "") -> "Iterator[Status]":
+def spinner(activity: str, figures: object = "") -> "Status":
     """Show an activity while the body runs; in a terminal only, and removed at the end.
 
     ``figures`` are shown next to the phase, as the text that they have at each refresh.
     """
-    with progress_console().status(_Activity(activity, figures)) as status:
-        yield status
+    return progress_console().status(_Activity(activity, figures))
 
 
 class _Activity:

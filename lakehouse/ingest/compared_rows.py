@@ -165,9 +165,10 @@ def compare(target: Target, stored_rows: DataFrame, newest_rows: DataFrame, coun
         deletes = with_keys_of(newest_rows, target.deletes, is_same_key, counts, "d")
         rows = rows.join(deletes, F.expr(is_same_key), "left")
     new_delete = {DELETE: target.new_delete} if target.has_new_deletes else {}
+    stored_values = ", ".join(f"t.`{name}`" for name in value_columns)
     pairs = rows.selectExpr(
         "struct(s.*) AS s",
-        f"IF({has_stored}, struct({_qualified_names('t', value_columns)}), NULL) AS t",
+        f"IF({has_stored}, struct({stored_values}), NULL) AS t",
         *(f"{condition} AS `{flag}`" for flag, condition in (flags | new_delete).items()),
     )
     compared_rows = pairs.selectExpr(
@@ -297,10 +298,6 @@ def _assignments(target: Target, stored_rows: DataFrame) -> dict[str, str]:
     is_same_record = same_record(target.table, f"s.{RECORD}", f"t.{RECORD}", "base")
     undeclared_columns = {c: f"IF({is_same_record}, t.`{c}`, NULL)" for c in target.undeclared_columns(stored_rows)}
     return from_source(value_columns) | {RECORD: guarded_record} | undeclared_columns
-
-
-def _qualified_names(side: str, names: Sequence[str]) -> str:
-    return ", ".join(f"{side}.`{name}`" for name in names)
 
 
 def _kept_order_value(target: Target, kept_field: StructField) -> str:

@@ -231,14 +231,11 @@ def find_ranges(context: TableContext, days: Collection[date]) -> list[Range]:
     starts = first_positions(context.ledger())
     expired_ends = {p: end for p, end in state.earliest.items() if end > starts.get(p, 0)}
     require_unexpired(context, state.source, expired_ends, times, min(days))
+    periods = join_consecutive_days(days)
     if state.producer_time or any(record.producer_time for record in records.values()):
         day_ranges = list(_read_days(context, Plan(state.stream, state.source, tuple(ranges)), days))
-        return join_ranges(
-            part for period in join_consecutive_days(days) for part in ranges_of_period(day_ranges, period)
-        )
-    return join_ranges(
-        part for period in join_consecutive_days(days) for part in _find_period_ranges(context, ranges, period)
-    )
+        return join_ranges(part for period in periods for part in ranges_of_period(day_ranges, period))
+    return join_ranges(part for period in periods for part in _find_period_ranges(context, ranges, period))
 
 
 def require_unexpired(

@@ -19,6 +19,7 @@ from lakehouse.declaration import Column, Computed, StreamTable
 from lakehouse.decoding.column_types import digits_of
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.errors import LakehouseError, SetupError
+from lakehouse.query.connections import quoted_name
 from lakehouse.settings.shapes import require_clear_database_url
 
 BUCKETS = 1_048_576
@@ -226,8 +227,8 @@ def open_source(url: str, table: StreamTable, name: str, stored_names: Collectio
             for setting in _SESSION:
                 connection.execute(f"SET LOCAL {setting}")
             found_columns = connection.execute(_COLUMNS, (schema or "public", table_name)).fetchall()
-            columns = {row[0]: DatabaseColumn(_quoted(row[0]), *row[1:]) for row in found_columns}
-            full_name = f"{_quoted(schema or 'public')}.{_quoted(table_name)}"
+            columns = {row[0]: DatabaseColumn(quoted_name(row[0]), *row[1:]) for row in found_columns}
+            full_name = f"{quoted_name(schema or 'public')}.{quoted_name(table_name)}"
             yield SourceTable(connection, full_name, _compared_columns(table, columns, name, stored_names))
     except psycopg.Error as error:
         message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -267,10 +268,6 @@ def _text(column: Column | Computed, columns: Mapping[str, DatabaseColumn]) -> s
     field = column.field
     names = [path[0] for path in (field.place.names, field.place.former) if len(path) == 1 and path[0] in columns]
     return None if not names else canonical_sql(columns[names[0]], column.type)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _require_readable(psycopg: ModuleType, url: str) -> None:

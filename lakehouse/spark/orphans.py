@@ -74,7 +74,9 @@ class SessionWork:
                     proto.ReleaseSessionRequest(**self._identity), timeout=self._remaining_seconds
                 )
             except grpc.RpcError as error:
-                self._require_unknown_handle(error)
+                if _UNKNOWN_HANDLE not in (error.details() or ""):
+                    raise
+                time.sleep(_CLOSE_SECONDS)
 
     @property
     def _remaining_seconds(self) -> float:
@@ -112,11 +114,6 @@ class SessionWork:
             if _UNKNOWN_HANDLE in (error.details() or ""):
                 time.sleep(_CLOSE_SECONDS)
             return True
-
-    def _require_unknown_handle(self, error: grpc.RpcError) -> None:
-        if _UNKNOWN_HANDLE not in (error.details() or ""):
-            raise error
-        time.sleep(_CLOSE_SECONDS)
 
 
 def _is_from_spark(error: grpc.RpcError) -> bool:

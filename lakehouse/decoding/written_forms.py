@@ -17,6 +17,14 @@ REQUIRED = "required"
 LocalTimeRule = Literal["reject", "earlier", "later"]
 
 
+def _declaration_of(form: Any) -> str:
+    """The expression for a form, with the options that differ from their defaults."""
+    values = [(field.name, getattr(form, field.name), field.default) for field in fields(form)]
+    options = [(name, value) for name, value, default in values if default is MISSING or value != default]
+    texts = (f"{name}={list(value) if isinstance(value, tuple) else value!r}" for name, value in options)
+    return f"{type(form).__name__}({', '.join(texts)})"
+
+
 @dataclass(frozen=True)
 class TextNumber:
     """A number as text, with the separators and the words around it that producers write.
@@ -39,9 +47,7 @@ class TextNumber:
         """Whether a number may have an exponent."""
         return self.decimal == "." and not self.thousands
 
-    def __repr__(self) -> str:
-        """Return the form as it is declared."""
-        return _declaration_of(self)
+    __repr__ = _declaration_of
 
 
 @dataclass(frozen=True)
@@ -60,9 +66,7 @@ class TextBoolean:
             if isinstance(values := getattr(self, name), list):
                 object.__setattr__(self, name, tuple(values))
 
-    def __repr__(self) -> str:
-        """Return the form as it is declared."""
-        return _declaration_of(self)
+    __repr__ = _declaration_of
 
 
 @dataclass(frozen=True)
@@ -76,10 +80,7 @@ class KeyValues:
 
     key: str = "key"
     value: str = "value"
-
-    def __repr__(self) -> str:
-        """Return the form as it is declared."""
-        return _declaration_of(self)
+    __repr__ = _declaration_of
 
 
 Written = WrittenForm | TextNumber | TextBoolean | KeyValues
@@ -125,14 +126,6 @@ def number_form(written: Written | None) -> TextNumber:
 def boolean_form(written: Written | None) -> TextBoolean:
     """The values of a form of booleans; any other form is a ``KeyError``."""
     return written if isinstance(written, TextBoolean) else _BOOLEAN_FORMS[written]
-
-
-def _declaration_of(form: Any) -> str:
-    """The expression for a form, with the options that differ from their defaults."""
-    values = [(field.name, getattr(form, field.name), field.default) for field in fields(form)]
-    options = [(name, value) for name, value, default in values if default is MISSING or value != default]
-    texts = (f"{name}={list(value) if isinstance(value, tuple) else value!r}" for name, value in options)
-    return f"{type(form).__name__}({', '.join(texts)})"
 
 
 @dataclass(frozen=True)

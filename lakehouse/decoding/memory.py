@@ -50,6 +50,18 @@ def too_large_rejection() -> Rejection:
     return Rejection(TOO_LARGE, f"decoding it takes more than {MAX_RECORD_MEMORY // 10**6} MB of memory")
 
 
+class MemoryCounter:
+    """``memory`` is the memory in bytes of the record that is being read, or that was read last."""
+
+    memory = 0
+
+    def add_memory(self, memory: int) -> None:
+        """Count memory before it is used; one byte may describe so many records that no memory is large enough."""
+        self.memory += memory
+        if self.memory > MAX_RECORD_MEMORY:
+            raise too_large_rejection()
+
+
 def value_memory(raw: Any, field: Field) -> int:
     """Bytes that the value of a column takes in addition to its source; of a nested value, everything in it."""
     if becomes_json(field.form.written):

@@ -6,21 +6,16 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 import struct
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import REGISTRY_FRAMING, Framing
 from lakehouse.decoding.formats.parser import Parser
+from lakehouse.decoding.memory import MemoryCounter
 
 Reader = Callable[[bytes, int], dict[str, Any]]
 """Read the record that begins at a position and ends with the bytes."""
-
-
-class MemoryCounter(Protocol):
-    """``memory`` is the memory in bytes of the record that a reader read last."""
-
-    memory: int
 
 
 class SchemaParser(Parser):

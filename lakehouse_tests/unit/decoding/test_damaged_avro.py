@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Avro, Column
-from lakehouse.decoding import batch
+from lakehouse.decoding import batch, memory
 from lakehouse.decoding.formats import KNOWN_REASONS
-from lakehouse.decoding.formats.avro import nodes, reader
+from lakehouse.decoding.formats.avro import reader
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
@@ -93,7 +93,7 @@ def test_a_small_record_that_would_take_too_much_memory_is_rejected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With a twentieth of the memory limit, and so in a twentieth of the time."""
-    for module in (reader, nodes):
+    for module in (reader, memory):
         monkeypatch.setattr(module, "MAX_RECORD_MEMORY", MAX_RECORD_MEMORY // 20)
     inner: Any = {"type": "record", "name": "R0", "fields": [{"name": "ok", "type": "boolean"}]}
     for depth in range(1, 10):

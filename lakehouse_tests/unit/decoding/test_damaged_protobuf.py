@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Protobuf
+from lakehouse.decoding import memory
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.formats.protobuf import nodes
 from lakehouse.decoding.formats.protobuf.nodes import UNKNOWN_VALUE
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 from lakehouse_tests.helpers.decoding.protobuf_orders import (
@@ -180,7 +180,7 @@ def test_a_small_record_that_would_take_too_much_memory_is_rejected(
     monkeypatch: pytest.MonkeyPatch, fields: list[str], body: bytes
 ) -> None:
     """With a fortieth of the memory limit, and so in a fortieth of the time."""
-    monkeypatch.setattr(nodes, "MAX_RECORD_MEMORY", MAX_RECORD_MEMORY // 40)
+    monkeypatch.setattr(memory, "MAX_RECORD_MEMORY", MAX_RECORD_MEMORY // 40)
     assert rejection_reason(proto(*fields), body) == "too_large"
 
 

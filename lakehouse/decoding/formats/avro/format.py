@@ -21,8 +21,9 @@ from lakehouse.decoding.formats.avro.reader import reader_of
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Path, SchemaField, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import REGISTRY_FRAMING, Framing
 from lakehouse.decoding.formats.parser import Parser
-from lakehouse.decoding.formats.schema_parser import MemoryCounter, Reader, SchemaParser
+from lakehouse.decoding.formats.schema_parser import Reader, SchemaParser
 from lakehouse.decoding.formats.schema_types import SchemaFormat, SchemaTools
+from lakehouse.decoding.memory import MemoryCounter
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.avro.bytes import read_long
-from lakehouse.decoding.memory import MAX_RECORD_MEMORY, dict_memory, too_large_rejection
+from lakehouse.decoding.memory import MemoryCounter, dict_memory
 
 KIND = "AVRO"
 """The name of Avro schemas in a registry."""
@@ -30,26 +30,17 @@ class Node(NamedTuple):
     memory: int = 0
 
 
-class NamedNodes(dict[str, Node]):
-    """Nodes of named schemas; ``memory`` is the memory in bytes of the record that is being read.
+class NamedNodes(dict[str, Node], MemoryCounter):
+    """Nodes of named schemas, which count the memory of the record that is being read.
 
     ``record_names`` are those of the records. ``has_named_branches``: a value of a union of several types is an object,
     whose only field names the branch.
     """
 
-    memory = 0
-
     def __init__(self, *, has_named_branches: bool = False) -> None:
         super().__init__()
         self.record_names: set[str] = set()
         self.has_named_branches = has_named_branches
-
-
-def add_memory(nodes: NamedNodes, memory: int) -> None:
-    """Count memory before it is used; one byte may describe so many records that no memory is large enough."""
-    nodes.memory += memory
-    if nodes.memory > MAX_RECORD_MEMORY:
-        raise too_large_rejection()
 
 
 def branch_names(branches: Sequence[Any]) -> list[str]:

@@ -26,7 +26,6 @@ from lakehouse.decoding.formats.avro.nodes import (
     NamedNodes,
     Node,
     Read,
-    add_memory,
     is_record_schema,
     type_name,
     union_node,
@@ -121,7 +120,7 @@ def _logical(schema: Mapping[str, Any], node: Node, nodes: NamedNodes) -> Node:
         raw, pos = read(data, pos)
         value = convert(raw)
         if type(value) is UnrepresentableValue:
-            add_memory(nodes, UNREPRESENTABLE)
+            nodes.add_memory(UNREPRESENTABLE)
         return value, pos
 
     return node._replace(read=read_logical, memory=LOGICAL)
@@ -243,7 +242,7 @@ def _read_blocks(data: bytes, pos: int, read_next: Callable[[int], int], nodes: 
             end = pos + size
         if abs(count) > len(data) - pos:
             raise Rejection("truncated", f"{abs(count)} items in {len(data) - pos} bytes")
-        add_memory(nodes, abs(count) * item_memory)
+        nodes.add_memory(abs(count) * item_memory)
         for _ in range(abs(count)):
             pos = read_next(pos)
         if end not in (None, pos):

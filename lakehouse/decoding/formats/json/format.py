@@ -34,7 +34,7 @@ from lakehouse.decoding.formats.json_schema.schemas import (
     writer_schema,
 )
 from lakehouse.decoding.formats.parser import Parser
-from lakehouse.decoding.formats.schema_parser import MemoryCounter, Reader, SchemaParser
+from lakehouse.decoding.formats.schema_parser import Reader, SchemaParser
 from lakehouse.decoding.formats.unpacking.parser import (
     INVALID_ENCODING,
     UTF_8,
@@ -52,7 +52,13 @@ from lakehouse.decoding.json_parsing import (
     parse_json,
     utf8_text,
 )
-from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, MAX_RECORD_MEMORY, json_memory, too_large_rejection
+from lakehouse.decoding.memory import (
+    JSON_MEMORY_PER_BYTE,
+    MAX_RECORD_MEMORY,
+    MemoryCounter,
+    json_memory,
+    too_large_rejection,
+)
 from lakehouse.decoding.record_parts import ELEMENT
 from lakehouse.decoding.records import parse, parse_array, require_value
 
@@ -280,7 +286,6 @@ class CheckedJsonParser(SchemaParser):
 
     memory_by_byte = JSON_MEMORY_PER_BYTE
     smallest_item = 2
-    memory = 0  # ``memory_of`` estimates it
     _parse = staticmethod(parse)
 
     def __init__(self, schemas: Schemas, json_options: JsonOptions) -> None:
@@ -300,7 +305,7 @@ class CheckedJsonParser(SchemaParser):
             check(parsed[ELEMENT] if is_array else parsed, len(data))
             return parsed
 
-        return read, self
+        return read, MemoryCounter()  # ``memory_of`` estimates it
 
     def of_arrays(self) -> Parser:
         """Return the parser for records that are arrays."""

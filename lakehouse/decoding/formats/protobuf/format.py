@@ -15,10 +15,10 @@ from lakehouse.decoding.formats.format import NO_SCHEMAS, RegisteredSchema, Sche
 from lakehouse.decoding.formats.framing import FRAME_SIZE
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.protobuf.compiled import KIND, load_schema, read_indexes, root_name, split_text
-from lakehouse.decoding.formats.protobuf.nodes import ReadState
 from lakehouse.decoding.formats.protobuf.reader import reader_of
-from lakehouse.decoding.formats.schema_parser import MemoryCounter, Reader, SchemaParser
+from lakehouse.decoding.formats.schema_parser import Reader, SchemaParser
 from lakehouse.decoding.formats.schema_types import SchemaFormat, SchemaTools
+from lakehouse.decoding.memory import MemoryCounter
 
 
 @dataclass(frozen=True)
@@ -103,5 +103,5 @@ class ProtobufParser(SchemaParser):
 
     def reader_of(self, schema: WriterSchema) -> tuple[Reader, MemoryCounter]:
         """Return the reader of a schema."""
-        state = ReadState()
+        state = MemoryCounter()
         return reader_of(schema, state), state

@@ -26,12 +26,11 @@ from lakehouse.decoding.memory import (
     LIST_SLOT,
     LOGICAL,
     MAP_ENTRY,
-    MAX_RECORD_MEMORY,
     NUMBER,
     TEXT,
     UNREPRESENTABLE,
+    MemoryCounter,
     dict_memory,
-    too_large_rejection,
 )
 
 UNKNOWN_VALUE = UnrepresentableValue("a field that the schema does not have")
@@ -39,18 +38,6 @@ _MEMORY = {"string": TEXT, "bytes": BYTES, "bool": 0, "message": 0, "enum": 0}
 _MISSING = object()  # in place of the value of an absent field, which the record then does not have
 _TRUTHS = {True: "true", False: "false"}
 Convert = Callable[[Any], Any]
-
-
-class ReadState:
-    """The memory in bytes of the record that is being read."""
-
-    memory = 0
-
-    def add_memory(self, memory: int) -> None:
-        """Count memory before it is used."""
-        self.memory += memory
-        if self.memory > MAX_RECORD_MEMORY:
-            raise too_large_rejection()
 
 
 class MessageNode:
@@ -61,7 +48,7 @@ class MessageNode:
     ``choices`` are the fields of each ``oneof``. ``names`` are all fields by their numbers.
     """
 
-    def __init__(self, name: str, state: ReadState) -> None:
+    def __init__(self, name: str, state: MemoryCounter) -> None:
         self.name, self.state, self.memory = name, state, 0
         self.plain_names, self.converted = list[str](), list[tuple[str, Convert]]()
         self.plain_values: Callable[[Any], tuple[Any, ...]] = lambda _: ()
@@ -122,7 +109,7 @@ class MessageNode:
                 values[f"#{number}"] = UNKNOWN_VALUE
 
 
-def message_nodes(loaded: LoadedSchema, state: ReadState) -> dict[str, MessageNode]:
+def message_nodes(loaded: LoadedSchema, state: MemoryCounter) -> dict[str, MessageNode]:
     """Return the nodes of all messages of a schema; raises ``Rejection`` if one of them cannot be read."""
     nodes = {name: MessageNode(name, state) for name in loaded.messages}
     for name, message in loaded.messages.items():
@@ -200,7 +187,7 @@ def _json_items(node: MessageNode, message: Any) -> Any:
     return convert(getattr(message, name))
 
 
-def _enum_conversion(enum: Any, state: ReadState) -> Convert:
+def _enum_conversion(enum: Any, state: MemoryCounter) -> Convert:
     """The names of an enum; of several names of a number, the first one. A number without a name is not a text."""
     names: dict[int, str] = {}
     for value in enum.values:
@@ -216,7 +203,7 @@ def _enum_conversion(enum: Any, state: ReadState) -> Convert:
     return convert
 
 
-def _list_conversion(convert: Convert | None, memory: int, state: ReadState) -> Convert:
+def _list_conversion(convert: Convert | None, memory: int, state: MemoryCounter) -> Convert:
     def convert_items(items: Any) -> list[Any]:
         state.add_memory(CONTAINER + len(items) * (LIST_SLOT + memory))
         return [convert(item) for item in items] if convert else items[:]

@@ -20,9 +20,9 @@ from lakehouse.decoding.formats.protobuf.compiled import (
     read_varint,
     root_name,
 )
-from lakehouse.decoding.formats.protobuf.nodes import ReadState, incomplete_rejection, message_nodes
+from lakehouse.decoding.formats.protobuf.nodes import incomplete_rejection, message_nodes
 from lakehouse.decoding.formats.schema_parser import Reader
-from lakehouse.decoding.memory import MAX_RECORD_MEMORY
+from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MemoryCounter
 
 MAX_LEVELS = 100
 """Of messages within messages: the limit of the library."""
@@ -33,14 +33,14 @@ _FIXED_SIZES = {1: 8, 5: 4}
 _ITEM_SIZES = {"double": 8, "fixed64": 8, "sfixed64": 8, "float": 4, "fixed32": 4, "sfixed32": 4}
 
 
-def reader_of(schema: WriterSchema, state: ReadState | None = None) -> Reader:
+def reader_of(schema: WriterSchema, state: MemoryCounter | None = None) -> Reader:
     """Return a reader of records of a schema; ``state`` has the memory of the record that was read last.
 
     The reader raises ``Rejection`` with one of the reasons ``truncated``, ``invalid_utf8``, ``invalid_protobuf``,
     ``unusable_schema`` and ``too_large``. This function raises ``Rejection`` with the reason ``unusable_schema`` if no
     record of the schema can be read.
     """
-    record_state = state or ReadState()
+    record_state = state or MemoryCounter()
     loaded = load_schema(schema)
     first_name, read_message = loaded.roots[0][0], _MessageReader(loaded, record_state).read
 
@@ -66,7 +66,7 @@ class _MessageReader:
     is the most that a byte may need, and ``tags`` are the beginnings of messages, with the memory of one.
     """
 
-    def __init__(self, loaded: LoadedSchema, state: ReadState) -> None:
+    def __init__(self, loaded: LoadedSchema, state: MemoryCounter) -> None:
         self.messages, self.has_required, self.state = loaded.messages, loaded.has_required, state
         self.nodes, self.parsers = message_nodes(loaded, state), _parsers(loaded)
         self.decode_error = import_library().message.DecodeError
@@ -137,7 +137,7 @@ def _tags_of(field: Any) -> tuple[bytes, bytes]:
     return bytes([*content, tag]), bytes([*content, tag | 0x80])
 
 
-def _scan(message: Any, state: ReadState, data: bytes, span: tuple[int, int], level: int = 0) -> None:
+def _scan(message: Any, state: MemoryCounter, data: bytes, span: tuple[int, int], level: int = 0) -> None:
     """Count the memory that the library needs for a message, and raise what is wrong with its bytes."""
     _require_level(level)
     state.add_memory(_library_memory(message))
@@ -160,7 +160,7 @@ def _scan(message: Any, state: ReadState, data: bytes, span: tuple[int, int], le
         raise Rejection("truncated", f"a value in {message.full_name} ends after byte {end}, the end of the message")
 
 
-def _require_content(field: Any, content: bytes, state: ReadState) -> None:
+def _require_content(field: Any, content: bytes, state: MemoryCounter) -> None:
     """Raise what is wrong with a text, or with numbers that follow one size."""
     type_ = TYPE_NAMES[field.type]
     if type_ == "string":

@@ -92,12 +92,9 @@ class Rules(NamedTuple):
         """The fields in the order in which the first that cannot be read rejects a row."""
         if self.rows_from is None:
             return self.fields
-        return (*(field for level in self.outer_levels for field in level), *self.element_fields, *self.index_fields)
-
-    @property
-    def index_fields(self) -> tuple[Field, ...]:
-        """The fields that are the place of the element."""
-        return tuple(field for field in self.fields if field.place.part == INDEX)
+        outer_fields = (field for level in self.outer_levels for field in level)
+        index_fields = (field for field in self.fields if field.place.part == INDEX)
+        return (*outer_fields, *self.element_fields, *index_fields)
 
     @property
     def outer_levels(self) -> list[tuple[Field, ...]]:

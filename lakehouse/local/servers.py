@@ -18,19 +18,7 @@ from lakehouse.local.embedded import Embedded, are_free, broker_answers, draw_po
 from lakehouse.local.jars import ensure_jars
 from lakehouse.local.java import find_java
 from lakehouse.local.process import hold_lock
-from lakehouse.settings import Settings
-from lakehouse.settings.addresses import (
-    LOOPBACK,
-    PORT_FILE,
-    Ports,
-    broker_folder,
-    embedded_ports,
-    registry_folder,
-    registry_url,
-    remembered_port,
-    remembered_ports,
-    require_own_registry,
-)
+from lakehouse.settings import Settings, addresses
 
 _HERE = Path(__file__).parent
 _FORMAT_SECONDS = 60.0
@@ -61,9 +49,9 @@ class Kafka:
                 return True
         return False
 
-    def command(self, ports: Ports) -> list[str]:
+    def command(self, ports: addresses.Ports) -> list[str]:
         """Write the properties for these ports; return the command that runs the broker in the foreground."""
-        client, controller = f"PLAINTEXT://{ports.address}", f"{LOOPBACK}:{ports.controller}"
+        client, controller = f"PLAINTEXT://{ports.address}", f"{addresses.LOOPBACK}:{ports.controller}"
         address_properties = (
             f"listeners={client},CONTROLLER://{controller}\n"
             f"advertised.listeners={client}\n"
@@ -117,7 +105,7 @@ class EmbeddedBroker(Embedded):
     error = BrokerError
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings, broker_folder(settings))
+        super().__init__(settings, addresses.broker_folder(settings))
         self._kafka = Kafka(settings, self._folder)
 
     @property
@@ -128,7 +116,7 @@ class EmbeddedBroker(Embedded):
     @property
     def address(self) -> str:
         """Host and port for clients; a start may change them. Raises ``BrokerError`` before the first start."""
-        return embedded_ports(self._settings).address
+        return addresses.embedded_ports(self._settings).address
 
     def _command(self) -> list[str]:
         command = self._kafka.command(self._choose_ports())
@@ -137,11 +125,11 @@ class EmbeddedBroker(Embedded):
         return command
 
     def _answers(self) -> bool:
-        ports = remembered_ports(self._folder)
+        ports = addresses.remembered_ports(self._folder)
         return ports is not None and broker_answers(ports.broker)
 
-    def _choose_ports(self) -> Ports:
-        ports = remembered_ports(self._folder)
+    def _choose_ports(self) -> addresses.Ports:
+        ports = addresses.remembered_ports(self._folder)
         if ports is None:
             return draw_ports(self._folder)
         wait(lambda: not self._kafka.is_in_use and are_free(ports), _SHUTDOWN_SECONDS)
@@ -168,8 +156,8 @@ class EmbeddedRegistry(Embedded):
     error = RegistryError
 
     def __init__(self, settings: Settings) -> None:
-        require_own_registry(settings)
-        super().__init__(settings, registry_folder(settings))
+        addresses.require_own_registry(settings)
+        super().__init__(settings, addresses.registry_folder(settings))
 
     @property
     def log(self) -> Path:
@@ -179,14 +167,14 @@ class EmbeddedRegistry(Embedded):
     @property
     def address(self) -> str:
         """The URL of its API; a start may change the port. Raises ``RegistryError`` before the first start."""
-        return registry_url(self._settings)
+        return addresses.registry_url(self._settings)
 
     def _command(self) -> list[str]:
         program = _unpacked(self._settings)
         port = self._choose_port()
         data = self._folder / "data"
         options = {
-            "quarkus.http.host": LOOPBACK,
+            "quarkus.http.host": addresses.LOOPBACK,
             "quarkus.http.port": port,
             "quarkus.log.console.level": "WARN",
             "quarkus.banner.enabled": "false",
@@ -199,13 +187,13 @@ class EmbeddedRegistry(Embedded):
         return [str(find_java().path), *flags, *(f"-D{n}={v}" for n, v in options.items()), "-jar", str(program)]
 
     def _choose_port(self) -> int:
-        port = remembered_port(self._folder)
+        port = addresses.remembered_port(self._folder)
         if port is not None and wait(partial(is_free, port), _SHUTDOWN_SECONDS):
             return port
         port = draw_port()
-        temporary_file = self._folder / f"{PORT_FILE}.new"
+        temporary_file = self._folder / f"{addresses.PORT_FILE}.new"
         temporary_file.write_text(str(port))
-        temporary_file.replace(self._folder / PORT_FILE)
+        temporary_file.replace(self._folder / addresses.PORT_FILE)
         return port
 
     def _answers(self) -> bool:

@@ -10,17 +10,8 @@ from pyspark.sql.utils import is_remote
 from lakehouse.declaration import StreamTable
 from lakehouse.derived.refresh import refresh_all, refresh_and_retry
 from lakehouse.errors import DeclarationError, SetupError, TopicError
+from lakehouse.ingest import micro_batches
 from lakehouse.ingest.batches import Request, merge_all
-from lakehouse.ingest.micro_batches import (
-    MicroBatchPart,
-    describe_earlier,
-    describe_merged,
-    find_waiting,
-    plan_micro_batch,
-    read_parts,
-    record_waiting,
-    require_same_records,
-)
 from lakehouse.ingest.topics import split_context
 from lakehouse.ledger.commit_infos import awaited_by_stream
 from lakehouse.settings import Settings
@@ -75,7 +66,7 @@ class _MicroBatchMerger:
     def __call__(self, records: DataFrame, batch_id: int) -> None:
         if not is_classic(records.sparkSession):
             raise _connect_error()
-        parts_by_topic = read_parts(records)
+        parts_by_topic = micro_batches.read_parts(records)
         with _TURN, restore_active_state():
             context = TableContext(self._open_session(), self._settings, self._table, "foreach_batch")
             with spark_failures():
@@ -90,7 +81,9 @@ class _MicroBatchMerger:
         activate(self._session)
         return self._session
 
-    def _merge(self, context: TableContext, parts_by_topic: dict[str, list[MicroBatchPart]], name: str) -> None:
+    def _merge(
+        self, context: TableContext, parts_by_topic: dict[str, list[micro_batches.MicroBatchPart]], name: str
+    ) -> None:
         if self._waiting is None:  # an earlier process may have waited
             newest = context.ledger().newest
             self._waiting = awaited_by_stream(newest.commit if newest else None)
@@ -118,29 +111,29 @@ class _MicroBatchMerger:
         self,
         context: TableContext,
         topic_context: TableContext,
-        parts: list[MicroBatchPart],
+        parts: list[micro_batches.MicroBatchPart],
         ends: dict[int, int],
         name: str,
     ) -> dict[int, int]:
         """Merge one topic up to these ends; return those that wait for a transaction, which a commit then records."""
         topic = topic_context.table.topic
-        batch = plan_micro_batch(topic_context, ends)
+        batch = micro_batches.plan_micro_batch(topic_context, ends)
         if parts and topic not in self._compared_topics:
-            require_same_records(self._settings, batch.state, parts)
+            micro_batches.require_same_records(self._settings, batch.state, parts)
             self._compared_topics.add(topic)
-        if text := describe_merged(batch.plan, parts):
+        if text := micro_batches.describe_merged(batch.plan, parts):
             _log.warning("%s: merged or left out before, and not merged again: %s", name, text)
-        if text := describe_earlier(self._settings, batch.plan, parts):
+        if text := micro_batches.describe_earlier(self._settings, batch.plan, parts):
             _log.warning("%s: records before the micro-batch are merged too: %s", name, text)
         if not batch.plan.is_idle:
             self._is_refreshed = not self._refreshes
             request = Request(until=batch.ends, topic=topic)
             for outcome in refresh_and_retry(context, lambda: merge_all(context, request)):
                 _log.info("%s: %s", name, outcome)
-        waiting = find_waiting(batch.state, ends)
+        waiting = micro_batches.find_waiting(batch.state, ends)
         if waiting:
             _log.warning("%s: records of an open transaction are merged once it is committed", name)
-            retry_on_conflict(lambda: record_waiting(topic_context, batch.plan, waiting))
+            retry_on_conflict(lambda: micro_batches.record_waiting(topic_context, batch.plan, waiting))
         return waiting
 
     def _refresh(self, context: TableContext) -> None:

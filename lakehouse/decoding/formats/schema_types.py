@@ -19,6 +19,7 @@ from lakehouse.decoding.record_parts import VALUE
 
 _NUMBERS = ("INT", "BIGINT", "DOUBLE")  # each represents the values of those before it, at least approximately
 _NOT_NESTED = (None, "BINARY")  # no type at all, and bytes, which a nested type does not have
+_KINDS = {Decimal: "a number", str: "text", bool: "true or false", dict: "an object", list: "an array"}
 _MAX_TYPE_LENGTH = 10_000  # characters of the type of a column
 MAX_LEVELS = 5
 """Of objects within objects whose fields become columns."""
@@ -81,6 +82,13 @@ def as_json(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     return Decimal(repr(value))
+
+
+def require_type(value: Any, type_: type) -> Any:
+    """A value of a line, which must have a type; raises ``ValueError`` if it has another one."""
+    if not isinstance(value, type_):
+        raise ValueError(f"{str(value)[:60]!r} is not {_KINDS.get(type_, 'null')}")
+    return value
 
 
 def field_tree(fields: Iterable[Field], schema_type: Callable[[Field], Any]) -> dict[str, Any]:

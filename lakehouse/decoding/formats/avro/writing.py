@@ -14,6 +14,7 @@ from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.avro.nodes import branch_names, is_of_several_types, type_name
 from lakehouse.decoding.formats.format import UnwritableError, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
+from lakehouse.decoding.formats.schema_types import require_type
 from lakehouse.decoding.records import parse
 
 _LIMITS = {"int": 2**31, "long": 2**63}
@@ -69,16 +70,16 @@ def _to_avro(value: Any, schema: Any, named_schemas: _NamedSchemas) -> Any:
     if schema["type"] == "record":
         return _to_record(value, schema, named_schemas)
     if schema["type"] == "array":
-        return [_to_avro(item, schema["items"], named_schemas) for item in _require_type(value, list)]
+        return [_to_avro(item, schema["items"], named_schemas) for item in require_type(value, list)]
     if schema["type"] == "map":
-        items = _require_type(value, dict).items()
+        items = require_type(value, dict).items()
         return {name: _to_avro(item, schema["values"], named_schemas) for name, item in items}
     return _to_logical(value, schema["type"], schema.get("logicalType"))
 
 
 def _to_record(value: Any, schema: Mapping[str, Any], named_schemas: _NamedSchemas) -> dict[str, Any]:
     types = {field["name"]: field["type"] for field in schema["fields"]}
-    fields = _require_type(value, dict)
+    fields = require_type(value, dict)
     for name in fields:
         if name not in types:
             raise ValueError(f"the schema has no field {name!r}")
@@ -102,7 +103,7 @@ def _to_union(value: Any, branches: list[Any], named_schemas: _NamedSchemas) -> 
 
 def _to_named_branch(value: Any, branches: list[Any], named_schemas: _NamedSchemas) -> Any:
     """Convert an object whose only field names a branch to a pair that fastavro writes as this branch."""
-    fields, names = _require_type(value, dict), branch_names(branches)
+    fields, names = require_type(value, dict), branch_names(branches)
     if len(fields) != 1 or not fields.keys() <= {*names} - {"null"}:
         raise ValueError(f"{list(fields)[:3]!r} is not the name of a branch of the union: {', '.join(names)}")
     ((name, content),) = fields.items()
@@ -112,7 +113,7 @@ def _to_named_branch(value: Any, branches: list[Any], named_schemas: _NamedSchem
 
 def _to_logical(value: Any, kind: str, logical_type: str | None) -> Any:
     if logical_type == "decimal":
-        return Decimal(_require_type(value, str) if isinstance(value, str) else _require_type(value, Decimal))
+        return Decimal(require_type(value, str) if isinstance(value, str) else require_type(value, Decimal))
     if isinstance(value, str) and logical_type == "date":
         return date.fromisoformat(value)
     if isinstance(value, str) and logical_type is not None and "timestamp" in logical_type:
@@ -132,24 +133,17 @@ def _to_time(text: str, logical_type: str) -> datetime:
 
 def _to_primitive(value: Any, kind: str) -> Any:
     if kind in ("int", "long"):
-        number = _require_type(value, Decimal)
+        number = require_type(value, Decimal)
         if number != number.to_integral_value() or not -_LIMITS[kind] <= number < _LIMITS[kind]:
             raise ValueError(f"{str(number)[:60]} is not a whole number in the range of {kind}")
         return int(number)
     if kind in ("float", "double"):
-        double = float(_require_type(value, Decimal))
+        double = float(require_type(value, Decimal))
         if not isfinite(double):
             raise ValueError(f"{str(value)[:60]} is too large")
         return double
     if kind in ("bytes", "fixed"):
-        return _require_type(value, str).encode("latin-1")
+        return require_type(value, str).encode("latin-1")
     if kind == "null":
-        return _require_type(value, type(None))
-    return _require_type(value, bool if kind == "boolean" else str)
-
-
-def _require_type(value: Any, type_: type) -> Any:
-    if not isinstance(value, type_):
-        names = {Decimal: "a number", str: "text", bool: "true or false", dict: "an object", list: "an array"}
-        raise ValueError(f"{str(value)[:60]!r} is not {names.get(type_, 'null')}")
-    return value
+        return require_type(value, type(None))
+    return require_type(value, bool if kind == "boolean" else str)

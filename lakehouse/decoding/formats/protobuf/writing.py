@@ -20,6 +20,7 @@ from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.formats.protobuf.compiled import TYPE_NAMES, is_entry, library_methods, load_schema
 from lakehouse.decoding.formats.protobuf.reader import MAX_LEVELS
 from lakehouse.decoding.formats.protobuf.values import WRAPPERS
+from lakehouse.decoding.formats.schema_types import require_type
 from lakehouse.decoding.records import parse
 
 _FIRST_MESSAGE = b"\x00"
@@ -28,7 +29,6 @@ _WRITE_ERRORS = (
 )
 _EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 _FLOATS = {"float": "<f", "double": "<d"}
-_KINDS = {Decimal: "a number", str: "text", bool: "true or false", dict: "an object", list: "an array"}
 _MAX_PLACES = 100  # of the digits of a number, before and after its point
 _TRUTHS = {"true": True, "false": False}
 
@@ -59,7 +59,7 @@ def _fill(message: Any, raw: Any, level: int) -> None:
     descriptor = type(message).DESCRIPTOR
     if level > MAX_LEVELS:
         raise ValueError(f"its objects have more than {MAX_LEVELS} levels")
-    content = _require(_known_fields(descriptor.full_name, raw), dict)
+    content = require_type(_known_fields(descriptor.full_name, raw), dict)
     oneofs = set[str]()
     for name, value in content.items():
         if value is None:
@@ -78,7 +78,7 @@ def _set_field(message: Any, field: Any, raw: Any, level: int) -> None:
         _fill_map(getattr(message, field.name), field.message_type.fields_by_name, raw, level)
     elif field.is_repeated:
         items = getattr(message, field.name)
-        for item in _require(raw, list):
+        for item in require_type(raw, list):
             if field.message_type:
                 _fill(items.add(), item, level + 1)
             else:
@@ -94,7 +94,7 @@ def _set_field(message: Any, field: Any, raw: Any, level: int) -> None:
 def _fill_map(pairs: Any, fields: Any, raw: Any, level: int) -> None:
     """Add the entries of a map; their keys are texts in JSON."""
     key_type = TYPE_NAMES[fields["key"].type]
-    for name, value in _require(raw, dict).items():
+    for name, value in require_type(raw, dict).items():
         raw_key = name if key_type == "string" else _TRUTHS.get(name, name) if key_type == "bool" else Decimal(name)
         key = _scalar(fields["key"], raw_key)
         if fields["value"].message_type:
@@ -107,12 +107,12 @@ def _scalar(field: Any, raw: Any) -> Any:
     """What the library takes for a value of a scalar type; raises ``ValueError`` if it does not fit."""
     type_ = TYPE_NAMES[field.type]
     if field.enum_type:
-        return field.enum_type.values_by_name[_require(raw, str)].number
+        return field.enum_type.values_by_name[require_type(raw, str)].number
     if type_ == "bool":
-        return _require(raw, bool)
+        return require_type(raw, bool)
     if type_ in ("string", "bytes"):
-        return _require(raw, str) if type_ == "string" else b64decode(_require(raw, str), validate=True)
-    number = _require(raw, Decimal)
+        return require_type(raw, str) if type_ == "string" else b64decode(require_type(raw, str), validate=True)
+    number = require_type(raw, Decimal)
     if type_ in _FLOATS:
         if not isfinite(float(number)):
             raise ValueError(f"{str(number)[:60]} is too large")
@@ -124,13 +124,6 @@ def _scalar(field: Any, raw: Any) -> Any:
     return int(number)
 
 
-def _require(raw: Any, type_: type) -> Any:
-    """The value, which must have a type; raises ``ValueError`` if it has another one."""
-    if not isinstance(raw, type_):
-        raise ValueError(f"{str(raw)[:60]!r} is not {_KINDS[type_]}")
-    return raw
-
-
 def _known_fields(message: str, raw: Any) -> Any:
     """The fields of a message that is a value, such as a time; of any other message the value itself."""
     if message in WRAPPERS:
@@ -139,14 +132,14 @@ def _known_fields(message: str, raw: Any) -> Any:
 
 
 def _timestamp_fields(raw: Any) -> dict[str, Any]:
-    time = datetime.fromisoformat(_require(raw, str))
+    time = datetime.fromisoformat(require_type(raw, str))
     microseconds = ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH_START) // timedelta(microseconds=1)
     seconds, rest = divmod(microseconds, 10**6)
     return {"seconds": Decimal(seconds), "nanos": Decimal(rest * 1000)}
 
 
 def _duration_fields(raw: Any) -> dict[str, Any]:
-    units, scale = _unscaled(_require(raw, Decimal))
+    units, scale = _unscaled(require_type(raw, Decimal))
     if scale > 9:
         raise ValueError(f"{raw} has more than nine decimal places, as a duration cannot have")
     nanos = units * 10 ** (9 - scale)
@@ -164,12 +157,12 @@ def _unscaled(number: Decimal) -> tuple[int, int]:
 
 
 def _date_fields(raw: Any) -> dict[str, Any]:
-    day = date.fromisoformat(_require(raw, str))
+    day = date.fromisoformat(require_type(raw, str))
     return {"year": Decimal(day.year), "month": Decimal(day.month), "day": Decimal(day.day)}
 
 
 def _decimal_fields(raw: Any) -> dict[str, Any]:
-    units, scale = _unscaled(_require(raw, Decimal))
+    units, scale = _unscaled(require_type(raw, Decimal))
     content = units.to_bytes(units.bit_length() // 8 + 1, signed=True)
     return {"value": b64encode(content).decode(), "precision": Decimal(len(str(abs(units)))), "scale": Decimal(scale)}
 

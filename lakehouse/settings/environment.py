@@ -107,7 +107,7 @@ class Settings(BaseSettings):
     kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
         "SCRAM-SHA-256", description="Used with the SASL protocols."
     )
-    kafka_username: shapes.Text | None = Field(None, description="Used with the SASL protocols.")
+    kafka_username: shapes.Utf8Text | None = Field(None, description="Used with the SASL protocols.")
     kafka_password: shapes.SecretText | None = Field(None, description="Used with the SASL protocols; never shown.")
     kafka_ca_file: shapes.PemFile | None = Field(
         None, description="PEM file of the authority that signed the broker's certificate."

@@ -290,5 +290,5 @@ Servers = Annotated[
     ),
     AfterValidator(_require_ports),
 ]
-Text = Annotated[str, BeforeValidator(_require_text)]
+Utf8Text = Annotated[str, BeforeValidator(_require_text)]
 Url = Annotated[str, AfterValidator(_require_url)]

@@ -19,9 +19,11 @@ from lakehouse.cli.arguments import (
 from lakehouse.cli.facts import seconds
 from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_table, spinner
 from lakehouse.cli.table_session import broker, load_settings, registry, spark, table_context
+from lakehouse.errors import LakehouseError
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
+    from lakehouse.operations.erase_rows import Erasure
     from lakehouse.operations.maintain import Maintained
     from lakehouse.operations.rewrite_tables import PlannedRestore
     from lakehouse.settings import Settings
@@ -208,6 +210,7 @@ def erase(
     --where. A later record of a key is a new row. Then says what still holds values, and until when.
     """
     from lakehouse.declaration.sql.parsed import named_columns
+    from lakehouse.discovery import exports_of, find_exports
     from lakehouse.operations.erase_rows import erase as erase_rows
     from lakehouse.operations.rebuild_tables import Places
 
@@ -218,33 +221,35 @@ def erase(
     if where is not None and not yes:
         typer.confirm(f"Erase the rows of {stream_table.name} where {where}, for good?", abort=True, err=True)
     needs_registry = registry(settings, needed=stream_table.has_schemas)  # of rejected records
+    exports = exports_of(stream_table, find_exports(settings))
     with needs_registry, table_context(settings, stream_table) as context, spinner("Erasing"):
-        erasure = erase_rows(context, where)
+        erasure = erase_rows(context, where, exports)
     if settings.store.is_path:
         rmtree(Places.of(settings, stream_table).former, ignore_errors=True)
     if json:
-        return print_json(asdict(erasure))
+        print_json(asdict(erasure))
+    else:
+        _print_erasure(erasure, stream_table)
+    failures = [f"{name}: {reason}" for name, reason in erasure.exports.items() if reason]
+    if failures:
+        action = "Correct that, and run it again. The tables are erased."
+        raise LakehouseError(f"Exports keep what they published. {' '.join(failures)}", action=action)
+
+
+def _print_erasure(erasure: "Erasure", table: "StreamTable") -> None:
+    """Show what was erased, what remains, and until when."""
     print_table(["table", "rows erased"], list(erasure.removed.items()))
     if erasure.unreadable:
         records = count_text(erasure.unreadable, "rejected record")
-        print_notice(f"{records} could not be read: lakehouse rejected {stream_table.name} shows them.")
-    return _print_remains(settings, stream_table)
-
-
-def _print_remains(settings: "Settings", table: "StreamTable") -> None:
-    """Say what an erasure leaves, and until when."""
-    from lakehouse.discovery import exports_of, find_exports
-
+        print_notice(f"{records} could not be read: lakehouse rejected {table.name} shows them.")
+    written_exports = [name for name, reason in erasure.exports.items() if not reason]
+    if written_exports:
+        print_line(f"Exports written again, without their former versions: {', '.join(written_exports)}.")
     days = max(table.upkeep.retention.days, 1)
     print_line(
         f"Files of former versions keep the values for {count_text(days, 'day')}; then lakehouse maintain removes them."
     )
     print_line("The logs of the tables keep the least and greatest values of files for 30 days.")
-    exports = [export.name for export in exports_of(table, find_exports(settings))]
-    if exports:
-        print_line(
-            f"Exports keep what they published: {', '.join(exports)}. Write them again: lakehouse export --whole."
-        )
     print_line(f"Not erased: the records of {table.place_text}, base files, and backups.")
 
 

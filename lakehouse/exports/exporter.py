@@ -84,6 +84,19 @@ class Exporter:
             manifest = self._publish(attempt, run or self.settings.command_run)
             return self._describe(manifest, manifest.kind)
 
+    def replace_versions(self, run: str = "") -> ExportUpdate | None:
+        """Publish every row again, and remove all former versions at once, as after an erasure.
+
+        ``None`` if nothing was ever published. A reader of a former version fails, and reads the new one. Raises as
+        ``update`` does. A second run does it again.
+        """
+        if read_newest(self.folder) is None:
+            return None
+        update = self.update(run, whole=True)
+        with self._failures(), export_lock(self.folder, self.export.name):
+            remove_leftovers(self.folder, self.export.name, former=True)
+        return update
+
     def _publish(self, attempt: Attempt, run: str) -> Manifest:
         try:
             manifest = attempt.write(run)

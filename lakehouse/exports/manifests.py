@@ -171,12 +171,13 @@ def file_name(name: str, version: int, attempt: str, number: int, suffix: str) -
     return f"{name}-{version}-{attempt}-{number:05d}.{suffix}"
 
 
-def remove_leftovers(folder: Path, name: str) -> None:
+def remove_leftovers(folder: Path, name: str, *, former: bool = False) -> None:
     """Remove what no reader needs; the caller holds the lock. A second call removes nothing.
 
     Readers need the newest version and the one before it, and with changes each version since their last whole one.
+    With ``former``, the version before the newest is removed too.
     """
-    newest, first = _needed_versions(folder)
+    newest, first = _needed_versions(folder, 1 if former else 2)
     for version in list_versions(folder):
         if version < first:
             remove_file(manifest_path(folder, version))
@@ -219,14 +220,14 @@ def remove_file(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def _needed_versions(folder: Path) -> tuple[Manifest | None, int]:
-    """Return the newest manifest, and the oldest version that a reader needs."""
+def _needed_versions(folder: Path, count: int) -> tuple[Manifest | None, int]:
+    """Return the newest manifest, and the oldest version that a reader of the newest ``count`` versions needs."""
     versions = list_versions(folder)
     if not versions:
         return None, 0
     newest = read_manifest(folder, versions[-1])
     try:
-        return newest, min(read_manifest(folder, version).first for version in versions[-2:])
+        return newest, min(read_manifest(folder, version).first for version in versions[-count:])
     except TableDamagedError:  # what its readers need is unknown, so everything stays until later versions replace it
         return newest, versions[0]
 

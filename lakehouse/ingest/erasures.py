@@ -6,18 +6,21 @@ position. It concerns records before the progress at the erasure; a later record
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import Deletes, StreamTable
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
+from lakehouse.ingest.staging import stage_records
 from lakehouse.ledger.commit_infos import progress_by_source
+from lakehouse.ledger.commits import Kind
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.positions import SourceId
@@ -135,21 +138,67 @@ def without_erased(context: TableContext, base_rows: DataFrame) -> DataFrame:
     return concerned_rows.where("NOT _erased").drop("_erased")
 
 
+def has_marks(context: TableContext) -> bool:
+    """Whether something of the table was ever erased."""
+    return open_table(erased_layout(context.table, context.settings).uri) is not None
+
+
+def stage_columns(context: TableContext, records: DataFrame, names: Collection[str], kind: Kind) -> DataFrame | None:
+    """Stage records with these columns alone, even if others are wrong; ``None`` if records do not have them all."""
+    table = context.table
+    columns = [column for column in table.record_columns if column.name in names]
+    if len(columns) < len(names):
+        return None
+    columns = [replace(column, between=None, keep=False, null_erases=False) for column in columns]
+    no_rules: dict[str, Any] = {"where": None, "version": None, "late": None, "partition_by": None, "base": None}
+    no_parts: dict[str, Any] = dict.fromkeys(("key", "rejects", "references", "rollups", "checks"), ())
+    part = replace(table, columns=columns, deletes=Deletes(), **no_rules, **no_parts)
+    return stage_records(replace(context, table=part), records, kind)
+
+
 def leave_out_erased(context: TableContext, records: DataFrame, source: SourceId) -> DataFrame:
-    """Return staged records; those that are erased, or whose key is, have the outcome ``erased``, and become no row."""
-    marks = read_marks(context)
+    """Return staged records; those that are erased, or whose key is, have the outcome ``erased``, and become no row.
+
+    So has a record that is rejected, if its key can be read, and with an erased element each rejected one: the bytes of
+    a rejected record are those of all.
+    """
+    table, marks = context.table, read_marks(context)
     if marks is None:
         return records
     place = {"source": quoted(source.text), "partition": staged.PARTITION, "position": staged.POSITION}
     record = f"struct({', '.join(f'{sql} AS {name}' for name, sql in place.items())})"
     hashes = {"_erased_record": marks.hash_of(*place.values())}
-    if marks.table.key:
-        key_hash = marks.hash_of(*(f"`{name}`" for name in marks.table.key))
+    if table.key:
+        key_hash = marks.hash_of(*(f"`{name}`" for name in table.key))
         hashes["_erased_key"] = f"IF({staged.REASON} IS NULL, {key_hash}, NULL)"
-    if marks.table.has_elements:
+    if table.has_elements:
         hashes["_erased_row"] = marks.place_hash(record, [staged.INDEX])
     for flag, hash_ in hashes.items():
         records = marks.concerned(records, hash_, *place.values()).withColumnRenamed("_erased", flag)
-    reason = F.expr(f"IF({' OR '.join(hashes)}, '{staged.ERASED}', {staged.REASON})")
-    no_bytes = {name: F.expr(f"IF({' OR '.join(hashes)}, NULL, {name})") for name in staged.RAW}
-    return records.withColumns({staged.REASON: reason, **no_bytes}).drop(*hashes).localCheckpoint()
+    is_rejected = f"{staged.REASON} IS NOT NULL AND NOT {staged.REASON} IN ({', '.join(map(quoted, staged.NO_ROWS))})"
+    records = records.withColumn("_is_erased", F.expr(" OR ".join(hashes))).drop(*hashes)
+    if table.key or table.has_elements:
+        records = _with_erased_bytes(context, marks, records.localCheckpoint(), is_rejected, place)
+    reason = F.expr(f"IF(_is_erased, '{staged.ERASED}', {staged.REASON})")
+    no_bytes = {name: F.expr(f"IF(_is_erased, NULL, {name})") for name in staged.RAW}
+    return records.withColumns({staged.REASON: reason, **no_bytes}).drop("_is_erased").localCheckpoint()
+
+
+def _with_erased_bytes(
+    context: TableContext, marks: Marks, records: DataFrame, is_rejected: str, place: Mapping[str, str]
+) -> DataFrame:
+    """Return records of which a rejected one is erased, too, if its key is, or an element of its record."""
+    rejected = records.where(f"{is_rejected} AND NOT _is_erased")
+    if rejected.isEmpty():
+        return records
+    names = [staged.PARTITION, staged.POSITION]
+    places = records.where("_is_erased").select(*names)
+    raw = [staged.TIME, *names, staged.SEQUENCE, *staged.RAW]
+    with_bytes = rejected.where(" OR ".join(f"{name} IS NOT NULL" for name in staged.RAW)).select(*raw)
+    if context.table.key and (keys := stage_columns(context, with_bytes, context.table.key, "replay")) is not None:
+        key_hash = f"IF({staged.REASON} IS NULL, {marks.hash_of(*(f'`{name}`' for name in context.table.key))}, NULL)"
+        places = places.union(marks.concerned(keys, key_hash, *place.values()).where("_erased").select(*names))
+    marked_places = places.distinct().withColumn("_has_erased", F.lit(True))
+    joined_records = records.join(F.broadcast(marked_places), names, "left")
+    is_erased = F.expr(f"_is_erased OR ({is_rejected} AND _has_erased IS NOT NULL)")
+    return joined_records.withColumn("_is_erased", is_erased).drop("_has_erased")

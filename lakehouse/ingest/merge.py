@@ -33,6 +33,7 @@ from lakehouse.ingest.compared_rows import Target, compare, store_spec
 from lakehouse.ingest.correction import Reading, correct_log
 from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS, Counts, Touched
 from lakehouse.ingest.deletes import Deletes, as_stored_deletes, settle_deletes, store_deletes
+from lakehouse.ingest.erasures import has_marks
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.rejected_records import DecodedBatch, covered_sql, has_rejected, position_fields, rejected_layout
 from lakehouse.ledger.commits import Commit, Entry
@@ -282,7 +283,7 @@ def with_data_files(
         return records
     is_plain = table.is_log and not (table.has_elements or table.has_schemas or table.computed or table.rejects)
     is_here = context.settings.spark_is_local and not context.settings.spark_remote  # that server may be a cluster
-    if not (is_plain and is_here and can_add_files(layout) and is_new(ledger, plan)):
+    if not (is_plain and is_here and can_add_files(layout) and is_new(ledger, plan)) or has_marks(context):
         return records
     # a record that was rejected before a crash, and is valid now, has to be marked there
     if has_rejected(context.stored_table(rejected_layout), plan):

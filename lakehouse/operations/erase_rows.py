@@ -5,27 +5,27 @@ Their keys are marked, so that no record that was read before brings them back.
 Each step removes what the marks say, so that a run after a crash, or after a RESTORE, completes the erasure.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial, reduce
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.declaration import Deletes, StreamTable
+from lakehouse.declaration import Export
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.sql.parsed import named_columns
 from lakehouse.decoding import staged
 from lakehouse.derived.feed import changes_layout
 from lakehouse.derived.refresh import refresh_all
 from lakehouse.errors import LakehouseError
+from lakehouse.exports.exporter import Exporter
 from lakehouse.ingest.deletes import deletes_layout, settle_deletes
-from lakehouse.ingest.erasures import Marks, add_marks, read_marks
+from lakehouse.ingest.erasures import Marks, add_marks, read_marks, stage_columns
 from lakehouse.ingest.load import base_layout
 from lakehouse.ingest.redrive import RECORD_COLUMNS
 from lakehouse.ingest.rejected_records import rejected_layout
-from lakehouse.ingest.staging import stage_records
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.log import open_table
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys
@@ -39,17 +39,22 @@ _PLACES = ("position.source AS _source", "position.partition AS _p", "position.p
 
 @dataclass(frozen=True)
 class Erasure:
-    """What was erased: the removed rows by table, and how many rejected records could not be searched."""
+    """What was erased: the removed rows by table, and how many rejected records could not be searched.
+
+    ``exports`` are those that were written again, and why one was not; ``None`` if it was.
+    """
 
     removed: Mapping[str, int]
     unreadable: int
+    exports: Mapping[str, str | None]
 
 
-def erase(context: TableContext, where: str | None) -> Erasure:
+def erase(context: TableContext, where: str | None, exports: Iterable[Export] = ()) -> Erasure:
     """Erase the rows that meet a condition on columns, in SQL, and every former row of their keys.
 
-    ``None`` erases again what was erased before, as after a RESTORE. Raises ``LakehouseError`` if Spark cannot compute
-    the condition. A second run finds nothing.
+    ``None`` erases again what was erased before, as after a RESTORE. ``exports`` of the tables are then written again,
+    without their former versions. Raises ``LakehouseError`` if Spark cannot compute the condition. A second run finds
+    no row, and writes the exports again: a run that died may have left them.
     """
     if not context.ledger().exists:
         raise LakehouseError(f"{context.table.name} does not exist yet", action="Nothing was changed.")
@@ -67,7 +72,17 @@ def erase(context: TableContext, where: str | None) -> Erasure:
         changes = retry_on_conflict(lambda: _remove_changes(context, where))
         removed[context.table.changes_name] = removed.get(context.table.changes_name, 0) + changes
     refresh_all(context)
-    return Erasure(removed, rejected.unreadable)
+    return Erasure(removed, rejected.unreadable, dict(_replace_exports(context, exports)) if removed else {})
+
+
+def _replace_exports(context: TableContext, exports: Iterable[Export]) -> Iterator[tuple[str, str | None]]:
+    """Write published exports again; yield each with why it failed, or ``None``."""
+    for export in exports:
+        try:
+            if Exporter(context.settings, export).replace_versions(context.run):
+                yield export.name, None
+        except LakehouseError as error:
+            yield export.name, str(error)
 
 
 @dataclass(frozen=True)
@@ -84,14 +99,9 @@ class _Rejected:
         if open_table(rejected_table.layout.uri) is None:
             return cls(None, 0)
         stored_rows = rejected_table.rows().where("time IS NOT NULL AND (value IS NOT NULL OR key IS NOT NULL)")
-        columns = [column for column in table.record_columns if column.name in names]
-        if len(columns) < len(names):
+        records = stage_columns(context, stored_rows.selectExpr(*RECORD_COLUMNS), names, "redrive")
+        if records is None:
             return cls(None, stored_rows.count())
-        columns = [replace(column, between=None, keep=False, null_erases=False) for column in columns]
-        part = replace(
-            _without_rules(table), columns=columns, key=(), version=None, deletes=Deletes(), rejects=(), late=None
-        )
-        records = stage_records(replace(context, table=part), stored_rows.selectExpr(*RECORD_COLUMNS), "redrive")
         whole = "position.index IS NULL" if table.has_elements else "true"
         whole_records = stored_rows.selectExpr(*_PLACES, f"{whole} AS _whole").groupBy("_source", "_p", "_o", "_t")
         places = whole_records.agg(F.expr("bool_or(_whole)").alias("_whole"))
@@ -99,10 +109,6 @@ class _Rejected:
         records = records.join(places, F.expr(is_same)).localCheckpoint()
         is_read = f"{staged.REASON} IS NULL"
         return cls(records.where(is_read), records.where(f"NOT {is_read}").count())
-
-
-def _without_rules(table: StreamTable) -> StreamTable:
-    return replace(table, partition_by=None, base=None, references=(), where=None, rollups=(), checks=())
 
 
 def _mark_keys(context: TableContext, where: str, rejected: _Rejected) -> Marks | None:

@@ -10,14 +10,17 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, Deletes, FieldIs, Upkeep
+from lakehouse.declaration import Column, Deletes, Export, FieldIs, Upkeep
 from lakehouse.derived.refresh import refresh_all
 from lakehouse.errors import LakehouseError
+from lakehouse.exports.exporter import Exporter
+from lakehouse.ingest import merge
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import read_again
 from lakehouse.operations import erase_rows
 from lakehouse.operations.erase_rows import Erasure, erase
 from lakehouse.operations.maintain import maintain
+from lakehouse.operations.rebuild_tables import Places, build_copies
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.dying_deletes import DiedError, dying_after_deletes
 from lakehouse_tests.helpers.brokers.streams import Stream
@@ -76,8 +79,22 @@ def stream(spark: SparkSession, broker: Settings) -> Stream:
 
 
 @pytest.fixture(scope="module")
-def erasure(stream: Stream) -> Erasure:
-    return erase(stream.context, f"person = '{ANN}'")
+def exports(stream: Stream) -> list[Export]:
+    name = stream.table.name
+    return [
+        Export(f"{name}_whole", of=name, format="jsonl"),
+        Export(f"{name}_changed", of=name, format="csv", changes=True),
+        Export(f"{name}_fed", of=f"{name}_changes", format="csv"),
+        Export(f"{name}_never", of=name),
+    ]
+
+
+@pytest.fixture(scope="module")
+def erasure(stream: Stream, exports: list[Export]) -> Erasure:
+    for export in exports[:3]:
+        Exporter(stream.settings, export).update()
+    (disabled,) = [replace(export, enabled=False) for export in exports[2:3]]
+    return erase(stream.context, f"person = '{ANN}'", [*exports[:2], disabled, exports[3]])
 
 
 def orders(stream: Stream) -> list[tuple[Any, ...]]:
@@ -104,6 +121,23 @@ def test_an_erasure_counts_what_it_removed_from_each_table(stream: Stream, erasu
     assert not rows_of(stream.settings, f"{name}_rejected")
 
 
+def test_exports_are_written_again_without_their_former_versions(
+    stream: Stream, exports: list[Export], erasure: Erasure
+) -> None:
+    whole, changed, fed, _ = exports
+    assert {name: bool(reason) for name, reason in erasure.exports.items()} == {
+        whole.name: False,
+        changed.name: False,
+        fed.name: True,
+    }
+    assert "is disabled" in str(erasure.exports[fed.name])
+    for export in (whole, changed):
+        texts = [file.read_text() for file in Exporter(stream.settings, export).folder.rglob("*") if file.is_file()]
+        assert any(BOB in text for text in texts)
+        assert not any(ANN in text for text in texts), "also not in the file of the former version"
+        assert Exporter(stream.settings, export).find_news() is None
+
+
 def test_records_that_are_read_again_bring_no_erased_row_back(stream: Stream, erasure: Erasure) -> None:
     (replayed,) = stream.replay()
     assert (replayed.entry.commit.erased, replayed.entry.metrics.inserted) == (5, 0)
@@ -115,6 +149,16 @@ def test_records_that_are_read_again_bring_no_erased_row_back(stream: Stream, er
     refresh_all(stream.context)
     assert orders(stream) == [(2, BOB, 20), (5, BOB, 51)]
     assert not [row for row in rows_of(stream.settings, stream.table.changes_name) if ANN in str(row)]
+    stream.assert_accounted()
+
+
+def test_a_rule_that_rejects_records_of_an_erased_key_stores_none_of_them(stream: Stream, erasure: Erasure) -> None:
+    columns = [*COLUMNS[:2], replace(COLUMNS[2], between=(0, 5))]
+    narrower = replace(stream, table=replace(stream.table, columns=columns))
+    (replayed,) = narrower.replay()
+    assert (replayed.entry.commit.erased, replayed.entry.commit.rejected) == (5, 2), "the other two are Bob's"
+    assert not [row for row in rows_of(stream.settings, stream.table.rejected_name) if ANN in str(row)]
+    redrive(stream.context)
     stream.assert_accounted()
 
 
@@ -199,10 +243,11 @@ def test_the_other_elements_of_a_record_with_an_erased_one_stay(spark: SparkSess
         references=[],
     )
     stream.send_and_merge(b'{"orders": [' + order(1, ANN, 5000) + b", " + order(2, BOB, 20) + b"]}")
+    stream.send_and_merge(b'{"orders": [' + order(3, ANN, 30) + b", " + order(4, BOB, 5000) + b"]}")
     erase(stream.context, f"person = '{ANN}'")
-    assert not rows_of(stream.settings, stream.table.rejected_name)
+    assert not [row for row in rows_of(stream.settings, stream.table.rejected_name) if ANN in str(row["value"])]
     outcomes = read_again(stream.context)
-    assert [outcome.entry.commit.erased for outcome in outcomes] == [1]
+    assert [outcome.entry.commit.erased for outcome in outcomes] == [3], "the bytes of Bob's rejected one have Ann's"
     assert orders(stream) == [(2, BOB, 20)]
     assert not rows_of(stream.settings, stream.table.rejected_name)
 
@@ -214,10 +259,16 @@ def test_a_condition_that_cannot_be_computed_changes_nothing(stream: Stream, era
     assert stream.ledger.version == version
 
 
-def test_rows_of_a_log_table_are_erased_by_their_records(spark: SparkSession, broker: Settings) -> None:
+def test_rows_of_a_log_table_are_erased_by_their_records(
+    spark: SparkSession, broker: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stream = new_stream(spark, broker, key=(), deletes=Deletes())
     removed = erase(stream.context, f"person = '{ANN}'").removed
     assert removed[stream.table.name] == 4
     (replayed,) = stream.replay()
     assert (replayed.entry.commit.erased, replayed.entry.metrics.inserted) == (5, 0), "one of them was rejected"
     assert [person for _, person, _ in orders(stream)] == [BOB] * 3
+    monkeypatch.setattr(merge, "MANY_BYTES", 0)  # workers write the files of every batch, if they may
+    build_copies(stream.context)
+    rebuilt = stream.settings.model_copy(update={"tables": str(Places.of(stream.settings, stream.table).rebuilt)})
+    assert {row["person"] for row in rows_of(rebuilt, stream.table.name)} == {BOB}

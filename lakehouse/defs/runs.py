@@ -9,6 +9,7 @@ from typing import Literal
 import dagster as dg
 from dagster._core.remote_origin import RemoteRepositoryOrigin
 from dagster._core.scheduler.instigation import InstigatorType
+from dagster._core.snap import ExecutionPlanSnapshot
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from lakehouse.defs.ended_runs import STOPPED_TAG, UNFINISHED, fail_if_dead, run_location
@@ -26,6 +27,8 @@ These are the runs of the Materialize button, of backfills and of automation. Ru
 _BUTTON_JOB = "__ASSET_JOB"  # Dagster's name of the job of such runs
 _LIMIT, _BUTTON_LIMIT = 20, 50  # newest records to read; the runs of the button are those of all tables
 _FAILURE = dg.DagsterRunStatus.FAILURE
+_MOST_PLANS = 200
+_PLANS: dict[str, ExecutionPlanSnapshot] = {}
 
 
 def sensor_location(context: dg.SensorEvaluationContext) -> str | None:
@@ -96,10 +99,19 @@ def _writes(instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey) 
     """Whether the steps of a run write the asset, independent of the job or button that started it."""
     if run.execution_plan_snapshot_id is None:
         return key in (run.asset_selection or ())
-    plan = instance.get_execution_plan_snapshot(run.execution_plan_snapshot_id)
+    plan = _read_plan(instance, run.execution_plan_snapshot_id)
     steps = [step for step in plan.steps if step.key in plan.step_keys_to_execute]
     # a step that writes several assets has no output for those that the run did not select
     return any(step.key == step_name(key) or any(out.entity_key == key for out in step.outputs) for step in steps)
+
+
+def _read_plan(instance: dg.DagsterInstance, snapshot_id: str) -> ExecutionPlanSnapshot:
+    """The plan of a run, read once: its id is a hash, and each tick of each table asks for all unfinished runs."""
+    if snapshot_id not in _PLANS:
+        if len(_PLANS) == _MOST_PLANS:
+            _PLANS.clear()
+        _PLANS[snapshot_id] = instance.get_execution_plan_snapshot(snapshot_id)
+    return _PLANS[snapshot_id]
 
 
 def pause_after(failures: int) -> timedelta:

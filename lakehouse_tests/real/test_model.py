@@ -14,11 +14,12 @@ from lakehouse_tests.helpers.histories.corrections import (
     run_corrections,
 )
 from lakehouse_tests.helpers.histories.drawn_histories import run_histories
+from lakehouse_tests.helpers.histories.erased_histories import ErasedHistories, run_erasures
 from lakehouse_tests.helpers.histories.histories import BegunHistories, Parts
 from lakehouse_tests.helpers.histories.log_histories import LogHistories
 from lakehouse_tests.helpers.histories.surroundings import KEYS, Letter
 
-STEPS = 12
+STEPS, ROUNDS = 12, 6
 pytestmark = pytest.mark.slow
 
 
@@ -58,6 +59,18 @@ def test_records_that_are_read_again_give_the_rows_of_a_merge_from_the_beginning
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: None)
 
     assert run_corrections(Tested, rounds=6).corrected
+
+
+@pytest.mark.invariant("3.7", "14.9")
+def test_keys_that_are_erased_stay_erased_whatever_reads_their_records_again(
+    spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    class Tested(ErasedHistories):
+        parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: None)
+
+    history = run_erasures(Tested, rounds=ROUNDS)
+    assert history.model.erased
+    assert history.rebuilt
 
 
 @pytest.mark.invariant("5.3")

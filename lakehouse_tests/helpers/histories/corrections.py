@@ -137,6 +137,7 @@ class ReadsAgain(Histories):
         """Require the rows that a merge of all records by the rules of now would give."""
         model = self.new_model()
         model.rules, model.topic, model.times = self.model.rules, self.model.topic, self.model.times
+        model.erased = self.model.erased
         model.replay({partition: (0, end) for partition, end in self.model.now.progress.items()})
         rows: Any = self.model.now.rows
         assert {key: row.order for key, row in rows.items() if self.is_of_record(row)} == {

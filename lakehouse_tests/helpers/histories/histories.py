@@ -145,6 +145,7 @@ class Histories(RuleBasedStateMachine):
             stale=outcome.entry.stale,
             corrected=commit.corrected,
             withdrawn=commit.withdrawn,
+            erased=commit.erased,
         )
         assert actual_counts == expected_counts, f"{commit.kind} {commit.number}"
         self.model.committed(outcome.entry.version)
@@ -210,7 +211,7 @@ class Histories(RuleBasedStateMachine):
         self.overwrite(data.draw(st.sampled_from(sorted(self.model.now.rows)), label="key"), temperature)
 
     def overwrite(self, key: Key, temperature: float) -> None:
-        self._foreign(f"UPDATE {{t}} SET temperature_2m = {temperature}D WHERE {_key_condition(key)}")
+        self._foreign(f"UPDATE {{t}} SET temperature_2m = {temperature}D WHERE {key_condition(key)}")
         self.model.overwrite(key, temperature)
         self.model.committed(self.tables.version)
 
@@ -218,7 +219,7 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data())
     def foreign_delete(self, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(sorted(self.model.now.rows)), label="key")
-        self._foreign(f"DELETE FROM {{t}} WHERE {_key_condition(key)}")
+        self._foreign(f"DELETE FROM {{t}} WHERE {key_condition(key)}")
         del self.model.now.rows[key]
         self.model.committed(self.tables.version)
 
@@ -268,6 +269,7 @@ class BegunHistories(Histories):
         self.send_and_merge(sent_letters, 0, None)
 
 
-def _key_condition(key: Any) -> str:
+def key_condition(key: Any) -> str:
+    """The condition of a row with this key, in SQL."""
     latitude, longitude, hour = key
     return f"latitude = {latitude}BD AND longitude = {longitude}BD AND observed_at = TIMESTAMP'{hour:%Y-%m-%d %H:%M}'"

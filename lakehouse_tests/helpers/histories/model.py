@@ -23,14 +23,14 @@ from lakehouse_tests.helpers.histories.model_values import (
     rollup_values,
 )
 
-_COUNTED = "read empty filtered rejected superseded inserted updated deleted deletes_without_row stale".split()
+_COUNTED = "read empty filtered erased rejected superseded inserted updated deleted deletes_without_row stale".split()
 
 
 class Model:
     """The expected tables of one stream table. ``now`` is the state of the newest version.
 
     ``topic`` has the sent records of each partition, and of each record its rows: itself, or its elements. ``times``
-    has their broker times.
+    has their broker times. ``erased`` has, for each erased key, the ends of what was read before.
     """
 
     def __init__(self, *, has_elements: bool = False) -> None:
@@ -44,6 +44,7 @@ class Model:
         self.moments: dict[int, Moment] = {}
         self.truncated: Moment | None = None
         self._rejections = Rejections()
+        self.erased: dict[Key, dict[Partition, int]] = {}
 
     def committed(self, version: int) -> None:
         """Record the current state as that of a version; the version before it may be that of a truncate."""
@@ -93,6 +94,8 @@ class Model:
         return self._decide(records)
 
     def _decide(self, sent: list[tuple[Record, ...]]) -> ModelCounts:
+        every_row = [row for rows in sent for row in rows]
+        sent = [tuple(row for row in rows if not self.is_erased(row)) for rows in sent]
         judged = [row for rows in sent for row in rows]
         records = [row for row in judged if not row.is_filtered(self.rules)]
         accepted = self.passing(sent)
@@ -110,8 +113,33 @@ class Model:
         late = sum(r.is_late and r.reason(self.rules) in (None, "late") for r in records)
         superseded_count = counts.superseded + accepted_count - len(keyed_records)
         rejected = len(records) - accepted_count
-        read = dict(read=len(sent), empty=sent.count(()), judged=len(judged), filtered=len(judged) - len(records))
-        return replace(counts, **read, rejected=rejected, superseded=superseded_count, late=late)
+        erased = len(every_row) - len(judged)
+        empty = sent.count(()) if self._has_elements else 0
+        read = dict(read=len(sent), empty=empty, judged=len(every_row), filtered=len(judged) - len(records))
+        return replace(counts, **read, rejected=rejected, superseded=superseded_count, late=late, erased=erased)
+
+    def erase(self, key: Key) -> None:
+        """Erase a key, if anything of it is stored: no record that was read before has a row, a change or a reason."""
+        rejected_keys = {self._row_at(position).key for position in self.rejected()}
+        is_stored = key in rejected_keys | self.now.deletes.keys() or any(key in m.rows for m in self.moments.values())
+        if not is_stored:
+            return
+        self.erased[key] = dict(self.now.progress)
+        for moment in (self.now, *self.moments.values()):
+            moment.rows.pop(key, None)
+            moment.deletes.pop(key, None)
+        self._rejections.forget(lambda position: self._is_of_erased_key(self._row_at(position)))
+
+    def _row_at(self, position: Position) -> Record:
+        return next(row for row in self.topic[position[0]][position[1]] if row.position == position)
+
+    def is_erased(self, record: Record) -> bool:
+        """Whether a record is left out, because its key was erased after the record was read."""
+        return self._is_of_erased_key(record) and not record.is_filtered(self.rules)
+
+    def _is_of_erased_key(self, record: Record) -> bool:
+        ends = self.erased.get(record.key, {}) if record.key and not record.truncates else {}
+        return record.offset < ends.get(record.partition, 0)
 
     def decide_all(self, sent: Iterable[tuple[Record, ...]]) -> None:
         """Decide sent records in one commit, without merging them."""
@@ -123,7 +151,7 @@ class Model:
 
     def passing(self, sent: Iterable[tuple[Record, ...]]) -> list[Record]:
         """Return the rows of sent records that neither the rules nor a purged delete keep out of the table now."""
-        judged = (row for rows in sent for row in rows if not row.is_filtered(self.rules))
+        judged = (row for rows in sent for row in rows if not (row.is_filtered(self.rules) or self.is_erased(row)))
         return [row for row in judged if self.reason(row) is None]
 
     def _verdicts(self, sent: Iterable[tuple[Record, ...]]) -> dict[Position, str | None]:

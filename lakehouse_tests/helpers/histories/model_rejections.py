@@ -1,6 +1,6 @@
 """The expected rejected records: which commit resolved each. A RESTORE of the merged table does not restore them."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from itertools import count
 
 from lakehouse_tests.helpers.histories.model_values import Position
@@ -29,6 +29,10 @@ class Rejections:
             elif position in self._reasons:
                 self._resolved.setdefault(position, number)
         return number
+
+    def forget(self, is_erased: Callable[[Position], bool]) -> None:
+        """Forget the records that were erased."""
+        self._reasons = {position: why for position, why in self._reasons.items() if not is_erased(position)}
 
     def open(self, valid_commits: Set[int]) -> dict[Position, str]:
         """Return the records that passed in no valid commit, with their reasons."""

@@ -111,6 +111,7 @@ class ModelCounts:
     stale: int = 0
     corrected: int = 0
     withdrawn: int = 0
+    erased: int = 0
 
 
 @dataclass

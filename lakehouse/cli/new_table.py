@@ -71,7 +71,7 @@ def new_table(
     --from-topic uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the
     embedded broker of this home, unless it runs already, and stops it at the end.
     """
-    from lakehouse.cli.proposals import declaration_text, propose_for_lines, propose_for_topics, read_sample
+    from lakehouse.cli.proposals import declaration_text, propose_for_sample, propose_for_topics, read_sample
     from lakehouse.declaration.table import require_distinct_names
     from lakehouse.discovery import find_readable_tables
 
@@ -79,13 +79,11 @@ def new_table(
     topics = list(dict.fromkeys(topic or []))
     _require_condition(where)
     _require_names(new, topics, sample)
-    values = read_sample(sample, records) if sample else []
+    read = read_sample(sample, records) if sample else None
     file = _free_file(settings, new)
-    if topics:
-        proposal = propose_for_topics(settings, topics, records, where)
-    else:
-        topics, proposal = [new], propose_for_lines(values, where)
-    _require_columns(proposal, values, sample or ", ".join(topics))
+    proposal = propose_for_sample(read, where) if read else propose_for_topics(settings, topics, records, where)
+    topics = topics or [new]
+    _require_columns(proposal, read.values if read else [], sample or ", ".join(topics))
     stream_table = _table_of(proposal, new, topics)
     tables = find_readable_tables(settings, print_left_out)
     require_distinct_names(*tables, stream_table)  # refuses a name that is invalid or already used
@@ -94,7 +92,7 @@ def new_table(
     for warning in proposal.warnings:
         print_line(f"  - {warning}")
     command = f"publish {new} {quote(sample)}" if sample else f"peek {new if len(topics) == 1 else topics[0]}"
-    is_text = sample and proposal.form.is_text  # publish writes texts from JSON
+    is_text = read and (proposal.form.is_text or read.are_elements)  # publish writes lines of JSON
     first_step = f"send such lines to topic {new}, or read files with source=Files(...)" if is_text else command
     print_line(f"Next: {'' if is_text else 'lakehouse '}{first_step}, then lakehouse merge {new}")
 

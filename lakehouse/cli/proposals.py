@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import typer
 
@@ -36,6 +36,10 @@ _HEADER = (
     "The first line has the names of the columns and is not a record. To read files that begin with it, write"
     " source=Files(..., header=...)."
 )
+_ELEMENTS = (
+    "The records are parts of lines, or of several. To read such files, write source=Files(..., each='element'). If"
+    " a record of a topic has several, write rows_from=Explode((), single_object=True)."
+)
 _MAX_SHOWN = 5  # fingerprints of schemas
 _CHECKED = (
     "The registry has the schema of these records, and {} of {:,} meet it. To reject records that violate it, write"
@@ -50,12 +54,13 @@ _PATTERN = "To read each topic whose name begins with {}, also later ones, write
 _WIDTH = 120
 
 
-def propose_for_lines(lines: "Sequence[bytes | None]", where: str | None) -> "Proposal":
-    """Propose columns for those lines of a sample that meet a condition, or for all."""
+def propose_for_sample(sample: "Sample", where: str | None) -> "Proposal":
+    """Propose columns for those records of a sample that meet a condition, or for all."""
     from lakehouse.declaration.inference.proposal import propose
     from lakehouse.declaration.inference.readable_records import RecordParts
 
-    condition, (form, lines, notes) = None, _read_form(lines)
+    condition, (form, lines, notes) = None, _read_form(sample.values)
+    notes = (*notes, _ELEMENTS) if sample.are_elements else notes
     if where:
         parts = [RecordParts(value, {}) for value in lines]
         lines, condition = choose(lines, parts, where, form.parser())
@@ -90,13 +95,48 @@ def choose(
     return chosen_records, condition
 
 
-def read_sample(file: str, count: int) -> list[bytes | None]:
-    """The lines of a sample that are not empty, at most ``count``."""
+class Sample(NamedTuple):
+    """The records of a sample: its lines, or the elements of its array or its objects if lines have parts of them."""
+
+    values: list[bytes | None]
+    are_elements: bool = False
+
+
+def read_sample(file: str, count: int) -> Sample:
+    """Read the records of a sample, at most ``count``; lines that are empty are none."""
     try:
         with Path(file).open("rb") as lines:
-            return [line.rstrip(b"\r\n") for line, _ in zip(lines, range(count), strict=False) if line.strip()]
+            values = [line.rstrip(b"\r\n") for line, _ in zip(lines, range(count), strict=False) if line.strip()]
+        elements = _elements_of(Path(file))[:count] if values and not _is_whole(values[0]) else []
     except OSError as error:
         raise typer.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="--from-sample") from None
+    are_elements = len(elements) not in (0, len(values))  # of as many, the first line is a bad one
+    return Sample([*(elements if are_elements else values)], are_elements)
+
+
+def _is_whole(line: bytes) -> bool:
+    """Whether a line is not the beginning of an array or an object that ends elsewhere, or of several."""
+    from lakehouse.decoding.fields import Rejection
+    from lakehouse.decoding.json_parsing import parse_json, utf8_text
+
+    with suppress(Rejection, RecursionError):
+        text = utf8_text(line)
+        if text.lstrip().startswith(("{", "[")):
+            parse_json(text)
+        return True
+    return False
+
+
+def _elements_of(file: Path) -> list[bytes]:
+    """The elements of the array, or the objects, in a file; of one that is damaged, those before that."""
+    from lakehouse.decoding.files.elements import split_elements
+    from lakehouse.decoding.files.lines import FileFault
+
+    elements = list[bytes]()
+    with suppress(FileFault):
+        for _, values in split_elements(file.read_bytes()):
+            elements += values.to_pylist()
+    return elements
 
 
 def propose_for_topics(settings: "Settings", topics: Sequence[str], count: int, where: str | None) -> "Proposal":

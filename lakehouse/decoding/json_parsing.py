@@ -32,6 +32,7 @@ class JsonOptions(NamedTuple):
 STRICT = JsonOptions()
 """Everything else than JSON with unique names rejects the record."""
 _BLANK = " \t\r\n"
+_BLANKS = re.compile(f"[{_BLANK}]*+")
 BYTE_ORDER_MARK = "\ufeff"
 """What some programs write in front of a text."""
 _CUT_OFF = re.compile(r"t(ru?)?|f(a(ls?)?)?|n(ul?)?|-|\.|(\.\d+)?[eE][+-]?|u[0-9a-fA-F]{0,4}|")
@@ -56,16 +57,46 @@ def utf8_text(value: bytes) -> str:
 
 def parse_json(text: str, options: JsonOptions = STRICT) -> Any:
     """Parse a text as JSON, with numbers exactly as written; raises ``Rejection`` if it is not valid."""
+    return _decode(text, _decoder(options).decode)
+
+
+def parse_array_or_objects(text: str, options: JsonOptions = STRICT) -> Any:
+    """Parse a text as JSON, or as a list of the objects that follow one another in it, with or without white space."""
+    decoder = _decoder(options)
+
+    def decode(text: str) -> Any:
+        values, end = list[Any](), _end_of_blanks(text, 0)
+        while end < len(text) and (not values or text[end] == "{"):
+            value, end = decoder.raw_decode(text, end)
+            values.append(value)
+            end = _end_of_blanks(text, end)
+        if len(values) == 1 and end == len(text):
+            return values[0]
+        are_objects = end == len(text) and all(isinstance(value, dict) for value in values)
+        return values if are_objects else decoder.decode(text)  # which rejects what follows the first value
+
+    return _decode(text, decode)
+
+
+def _decoder(options: JsonOptions) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        parse_float=parse_number,
+        parse_int=parse_number,
+        parse_constant=_reject_constant if options.not_finite == "reject" else _read_as_null,
+        object_pairs_hook=_OBJECTS[options.duplicate_names],
+    )
+
+
+def _end_of_blanks(text: str, start: int) -> int:
+    match = _BLANKS.match(text, start)
+    return match.end() if match else start
+
+
+def _decode(text: str, decode: Callable[[str], Any]) -> Any:
     if not text.strip(_BLANK):
         raise Rejection("empty_value", "the value is empty")
     try:
-        return json.loads(
-            text,
-            parse_float=parse_number,
-            parse_int=parse_number,
-            parse_constant=_reject_constant if options.not_finite == "reject" else _read_as_null,
-            object_pairs_hook=_OBJECTS[options.duplicate_names],
-        )
+        return decode(text)
     except json.JSONDecodeError as error:
         raise Rejection(_rejection_reason(error), f"{error.msg} at character {error.pos}") from None
     except RecursionError:

@@ -7,6 +7,7 @@ Spark's executors. Records, base files and the publisher share these rules.
 from collections.abc import Mapping
 from typing import Any
 
+from lakehouse.decoding import json_parsing
 from lakehouse.decoding.fields import Field, Rejection, json_kind
 from lakehouse.decoding.json_parsing import STRICT, JsonOptions, parse_json, utf8_text
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
@@ -42,11 +43,20 @@ def parse_array(value: bytes | None, options: JsonOptions = STRICT) -> dict[str,
     return {ELEMENT: _parse_value(value, options)}
 
 
+def parse_array_or_objects(value: bytes | None, options: JsonOptions = STRICT) -> dict[str, Any]:
+    """Parse the bytes of one record like ``parse_array``, or as objects that follow one another: an array of them."""
+    return {ELEMENT: json_parsing.parse_array_or_objects(_text_of(value), options)}
+
+
 def _parse_value(value: bytes | None, options: JsonOptions) -> Any:
+    return parse_json(_text_of(value), options)
+
+
+def _text_of(value: bytes | None) -> str:
     value = require_value(value)
     if json_memory(value) > MAX_RECORD_MEMORY:
         raise too_large_rejection()
-    return parse_json(utf8_text(value), options)
+    return utf8_text(value)
 
 
 def require_value(value: bytes | None) -> bytes:

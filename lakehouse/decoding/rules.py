@@ -45,7 +45,7 @@ class Rules(NamedTuple):
 
     def with_parser(self, parser: Parser) -> "Rules":
         """Return the rules for values that another parser parses; it also opens texts on the way to a field."""
-        parser = parser.of_arrays() if self.are_arrays else parser
+        parser = parser.of_arrays(or_objects=self.single_object) if self.are_arrays else parser
         return self._replace(parser=with_opened_texts(parser, self.mapped_fields, self.rows_from))
 
     def complete_parts(self, parts: dict[str, Any], parsed: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,9 +19,10 @@ def cell(result: str, row: str, column: int) -> float:
 @pytest.mark.parametrize(
     ("row", "value"),
     [
-        ("| broker |", cell("idle", "| broker |", 3)),
-        ("| schema registry |", cell("idle", "| registry |", 3)),
-        ("| engine (Spark) |", cell("idle", "| engine |", 3)),
+        ("| 1 |", cell("idle", "| 1 table: all |", 3)),
+        ("| 5 |", cell("idle", "| 5 tables: all |", 3)),
+        ("| 50 |", cell("idle", "| 50 tables: all |", 3)),
+        ("| 50 | 3,645 |", cell("idle", "| 50 tables: engine |", 3)),
         ("| 5,000 into 10,000,000 rows, one month |", cell("rivals", "| 10,000,000 rows | lakehouse |", 3)),
         ("| 500,000 into 240,000 rows, one month |", cell("large", "| 500,000 | merge |", 3)),
         ("| a backlog of 1,000,000, in time order |", cell("backlog", "| in time order, 1 partition | merge |", 3)),

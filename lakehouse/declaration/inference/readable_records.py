@@ -94,16 +94,21 @@ def _has_encoding(value: bytes, encoding: str) -> bool:
 
 
 def _read_arrays(values: Sequence[bytes | None], refusals: list[str], form: Format) -> ReadableRecords:
-    """Read values as arrays of objects; those that are none stay refused."""
+    """Read values as arrays of objects, or else as objects that follow one another; others stay refused."""
     if not form.may_be_arrays:
         return ReadableRecords([], refusals, form)
     objects, other_refusals = list[dict[str, Any]](), list[str]()
-    for content, refusal in zip(_contents_of(values, form), refusals, strict=True):
+    contents = list(_contents_of(values, form))
+    follow_another = not any(isinstance(content, list) for content in contents)
+    contents = list(_contents_of(values, form, or_objects=True)) if follow_another else contents
+    for content, refusal in zip(contents, refusals, strict=True):
         if isinstance(content, list):
             objects += [element for element in content if isinstance(element, dict)]
         else:
             other_refusals.append(refusal)
-    return ReadableRecords(objects, other_refusals if objects else refusals, form, are_arrays=bool(objects))
+    are_arrays = bool(objects)
+    refusals = other_refusals if objects else refusals
+    return ReadableRecords(objects, refusals, form, are_arrays, has_single_objects=are_arrays and follow_another)
 
 
 def _read_mixed(values: Sequence[bytes | None], refusals: list[str], form: Format) -> ReadableRecords | None:
@@ -112,7 +117,7 @@ def _read_mixed(values: Sequence[bytes | None], refusals: list[str], form: Forma
     ``None`` if fewer than one in twenty is such an array or text: then it is an odd record.
     """
     objects, other_refusals, reasons = list[dict[str, Any]](), list[str](), iter(refusals)
-    for content in _contents_of(values, form):
+    for content in _contents_of(values, form, or_objects=True):
         reason = "" if isinstance(content, dict) else next(reasons, "")
         opened_content = _opened(content, form)
         elements = opened_content if isinstance(opened_content, list) else [opened_content]
@@ -123,9 +128,9 @@ def _read_mixed(values: Sequence[bytes | None], refusals: list[str], form: Forma
     return records if is_mixed and objects else None
 
 
-def _contents_of(values: Sequence[bytes | None], form: Format) -> Iterator[Any]:
+def _contents_of(values: Sequence[bytes | None], form: Format, *, or_objects: bool = False) -> Iterator[Any]:
     """The content of each value of any kind; ``None`` if it is not valid."""
-    parser = form.parser().of_arrays()
+    parser = form.parser().of_arrays(or_objects=or_objects)
     for value in values:
         content: Any = None
         with suppress(Rejection, RecursionError):

@@ -1,7 +1,7 @@
-"""A record for each element of the JSON array in a file; its place is its number in the array, from 0.
+"""A record for each element of the JSON array in a file, or for each of its objects; its place is its number, from 0.
 
 The scan only finds where elements end. Whether an element is valid is decided when it is decoded, so a bad one rejects
-itself. A file whose contents are one object is one record.
+itself. Objects follow one another, with white space or nothing between them.
 """
 
 import re
@@ -19,15 +19,16 @@ _FLAT = re.compile(rb'\{(?:[^{}\[\]"]++|' + _STRING + rb")*+\}", re.DOTALL)
 _TOKEN = re.compile(_STRING + rb'|[\[\]{}"]', re.DOTALL)
 _SCALAR = re.compile(rb"(?:" + _STRING + rb'|[^\s,\[\]{}"]++)', re.DOTALL)
 _WHITE = re.compile(rb"[ \t\r\n]*+")
-_HINTS = {"object": ": if each line is an object, declare each='line'"}
+_SOUND = re.compile(rb'(?:[^"]++|' + _STRING + rb"[ \t\r\n]*+(?=[,:\]}]))*+", re.DOTALL)
+"""An object in which something of JSON follows each text: in no other is it certain where texts begin."""
 _MARK = b"\xef\xbb\xbf"
 
 
 def split_elements(data: bytes) -> Iterator[PlacedValues]:
-    """Yield the elements of the array in the contents of a file.
+    """Yield the elements of the array in the contents of a file, or its objects.
 
-    Raises ``FileFault``, after the elements before it, if the contents are neither an array nor an object, or do not
-    end where they should.
+    Raises ``FileFault``, after the elements before it, if the contents are neither an array nor objects, or if it is
+    not certain where an element ends.
     """
     elements, fault, first = _scan(data), None, 0
     while fault is None:
@@ -51,9 +52,7 @@ def _scan(data: bytes) -> Iterator[bytes]:
     if data[position : position + 1] == b"[":
         yield from _scan_array(data, _skip_white(data, position + 1))
     elif data[position : position + 1] == b"{":
-        end = _end_of_element(data, position, 0)
-        yield data[position:end]
-        _require_end(data, end, 1, "object")
+        yield from _scan_objects(data, position)
     else:
         raise FileFault(0, "the file is neither a JSON array nor an object")
 
@@ -65,8 +64,6 @@ def _scan_array(data: bytes, position: int) -> Iterator[bytes]:
         separator = b","
     while separator == b",":
         end = _end_of_element(data, position, place)
-        if end - position > MAX_LINE:
-            raise FileFault(place, f"element {place:,}, at byte {position:,}, has {end - position:,} bytes")
         yield data[position:end]
         place += 1
         end = _skip_white(data, end)
@@ -77,11 +74,37 @@ def _scan_array(data: bytes, position: int) -> Iterator[bytes]:
             raise FileFault(place, f"after element {place - 1:,}, {fact}: expected , or ]")
     if place == 0:
         position += 1
-    _require_end(data, position, place, "array")
+    end = _skip_white(data, position)
+    if end != len(data):
+        raise FileFault(place, f"the array ends before byte {end:,}, and the file does not")
+
+
+def _scan_objects(data: bytes, position: int) -> Iterator[bytes]:
+    """Yield objects, of which the first one is at the position, while it is certain where the next one begins."""
+    place = 0
+    while position < len(data):
+        end = _end_of_element(data, position, place)
+        following = _skip_white(data, end)
+        if following < len(data):
+            fact = f"element {place:,}, which begins at byte {position:,}"
+            if data[following : following + 1] != b"{":
+                raise FileFault(place, f"{fact}, is not followed by an object, but by something else at byte {end:,}")
+            if not _SOUND.fullmatch(data, position, end):
+                raise FileFault(place, f"{fact}, has a text that does not end: what follows is not certain")
+        yield data[position:end]
+        place, position = place + 1, following
 
 
 def _end_of_element(data: bytes, position: int, place: int) -> int:
-    """Return where the element at a position ends: where its brackets are closed, or its text or number ends."""
+    """Return where the element at a position ends."""
+    end = _find_end(data, position, place)
+    if end - position > MAX_LINE:
+        raise FileFault(place, f"element {place:,}, at byte {position:,}, has {end - position:,} bytes")
+    return end
+
+
+def _find_end(data: bytes, position: int, place: int) -> int:
+    """Return where the brackets of an element are closed, or its text or number ends."""
     match = _FLAT.match(data, position)
     if match:
         return match.end()
@@ -99,12 +122,6 @@ def _end_of_element(data: bytes, position: int, place: int) -> int:
         if depth == 0:
             return token.end()
     raise FileFault(place, f"element {place:,}, which begins at byte {position:,}, does not end")
-
-
-def _require_end(data: bytes, position: int, place: int, kind: str) -> None:
-    end = _skip_white(data, position)
-    if end != len(data):
-        raise FileFault(place, f"the {kind} ends before byte {end:,}, and the file does not{_HINTS.get(kind, '')}")
 
 
 def _skip_white(data: bytes, position: int) -> int:

@@ -97,8 +97,11 @@ class Parser(ABC):
         """Return a parser that unpacks values in the same way, then parses them with another parser."""
         return inner
 
-    def of_arrays(self) -> "Parser":
-        """Return the parser for records that are arrays, each of which is then the field ``ELEMENT``."""
+    def of_arrays(self, *, or_objects: bool = False) -> "Parser":  # noqa: ARG002 - of formats with arrays
+        """Return the parser for records that are arrays, each of which is then the field ``ELEMENT``.
+
+        With ``or_objects``, objects that follow one another are an array, too.
+        """
         return self
 
     def unpack(self, value: bytes | None) -> bytes | None:

@@ -147,7 +147,7 @@ class Histories(RuleBasedStateMachine):
             withdrawn=commit.withdrawn,
             erased=commit.erased,
         )
-        assert actual_counts == expected_counts, f"{commit.kind} {commit.number}"
+        assert actual_counts == expected_counts, f"{commit.kind} {commit.number}: {actual_counts}, {expected_counts}"
         self.model.committed(outcome.entry.version)
 
     @precondition(lambda self: any(self.model.now.progress.values()))

@@ -148,3 +148,14 @@ def test_a_sample_of_texts_is_read_like_a_topic_of_them(
     Path("sample.txt").write_text(text, encoding="utf-8")
     new_table("texts", "--from-sample", "sample.txt")
     assert declared_table("texts").decode(record) == row
+
+
+@pytest.mark.parametrize(
+    "text", ['{"id":1,"n":2}{"id":2,"n":3}\n{"id":3,"n":4}', '{\n  "id": 1,\n  "n": 2\n}\n{\n  "id": 2\n}']
+)
+def test_a_sample_of_objects_without_lines_of_their_own_is_read_by_object(folder: Path, text: str) -> None:
+    Path("events.json").write_text(text)
+    output = new_table("events", "--from-sample", "events.json")
+    assert "To read such files, write source=Files(..., each='element')" in output
+    assert {column.name for column in declared_table("events").columns} == {"id", "n"}
+    assert "or read files with source=Files(...)" in output

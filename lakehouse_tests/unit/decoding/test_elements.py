@@ -88,6 +88,19 @@ def test_a_record_that_is_a_single_object_is_a_row_if_that_is_declared() -> None
     assert element_rows(log(SKU, rows_from=()), b'{"sku": "a"}') == ["wrong_type"]
 
 
+def test_objects_one_after_another_are_rows_if_that_is_declared() -> None:
+    table, rows = log(SKU, rows_from=Explode((), single_object=True)), [{"sku": "a"}, {"sku": "}{"}]
+    for value in (b'{"sku": "a"}{"sku": "}{"}', b' {"sku": "a"}\n\n{"sku":\n"}{"} '):
+        assert element_rows(table, value) == rows
+        ((first, second),) = rows_twice([value], table.rules())
+        assert (first["_index"], second["_index"]) == (0, 1)
+        assert element_rows(log(SKU, rows_from=()), value) == ["trailing_bytes"]
+    assert element_rows(table, b'{"sku": "a"}, {"sku": "b"}') == ["trailing_bytes"]
+    assert element_rows(table, b'[{"sku": "a"}]{"sku": "b"}') == ["trailing_bytes"]
+    assert element_rows(table, b'{"sku": "a"}{"sku": ') == ["truncated"]
+    assert element_rows(table, b'{"sku": "a"}{"sku": x}') == ["invalid_json"]
+
+
 def test_each_element_is_a_row_with_fields_of_the_record_around_it() -> None:
     value = items({"sku": "a", "amount": {"pieces": 2}}, {"sku": "b"}, id=7)
     assert element_rows(ITEMS, value) == [

@@ -46,6 +46,41 @@ def test_a_file_that_is_cut_off_gives_the_elements_before_the_cut_and_a_fault(
     assert [json.loads(element) for element in elements[:-1]] == values[: max(0, len(elements) - 1)]
 
 
+def is_object(element: bytes) -> bool:
+    try:
+        return isinstance(json.loads(element), dict)
+    except ValueError:
+        return False
+
+
+OBJECTS = st.dictionaries(st.text('ab,:{}[]" ', max_size=3), VALUES, max_size=3).map(json.dumps)
+
+
+@given(st.lists(OBJECTS, max_size=6), st.lists(st.sampled_from(["", " ", "\n"]), min_size=6, max_size=6))
+def test_objects_one_after_another_are_found(objects: list[str], blanks: list[str]) -> None:
+    text = "".join(f"{written}{blank}" for written, blank in zip(objects, blanks, strict=False))
+    elements, fault = read(text.encode())
+    assert fault is None
+    assert [element.decode() for element in elements] == objects
+
+
+@given(st.lists(OBJECTS, min_size=2, max_size=5), st.sampled_from(['"', "{", "}", "\\", ""]), st.data())
+def test_an_object_with_a_wrong_letter_makes_no_other_rows(
+    objects: list[str], letter: str, data: st.DataObject
+) -> None:
+    text = "".join(objects)
+    place = data.draw(st.integers(0, len(text) - 1))
+    written, removed = text[:place] + letter + text[place + 1 :], 1 - len(letter)
+    elements, _ = read(written.encode())
+    starts = [sum(map(len, objects[:number])) for number in range(len(objects))]
+    begins = {start if start <= place else start - removed for start in starts}
+    begin = 0
+    for element in elements:
+        begin = written.index(element.decode(), begin)
+        assert begin in begins or not is_object(element), "a row begins where no object does"
+        begin += len(element)
+
+
 @pytest.mark.parametrize(
     ("data", "elements", "detail"),
     [
@@ -57,10 +92,19 @@ def test_a_file_that_is_cut_off_gives_the_elements_before_the_cut_and_a_fault(
         (b"[1 2]", [b"1"], "after element 0, byte 3 begins something else: expected , or ]"),
         (b"[1,]", [b"1"], "element 1, at byte 3, is missing"),
         (b"[1] x", [b"1"], "the array ends before byte 4, and the file does not"),
+        (b'{"a":1}{"a":{"b":2}}\n\n {"a": 3} ', [b'{"a":1}', b'{"a":{"b":2}}', b'{"a": 3}'], None),
+        (b'{"a":1}{"a":}{"a":2}', [b'{"a":1}', b'{"a":}', b'{"a":2}'], None),
+        (b'{"a":"}{"}{"a":2}', [b'{"a":"}{"}', b'{"a":2}'], None),
+        (b'{"a":1}{"a":{"b":2}{"a":3}', [b'{"a":1}'], "element 1, which begins at byte 7, does not end"),
         (
-            b'{"a": 1}\n{"a": 2}',
-            [b'{"a": 1}'],
-            "the object ends before byte 9, and the file does not: if each line is an object, declare each='line'",
+            b'{"a":1}, {"a":2}',
+            [],
+            "element 0, which begins at byte 0, is not followed by an object, but by something else at byte 7",
+        ),
+        (
+            b'{"a":"x, "n":{"m":1}}{"b":"y}{"b":2}',
+            [],
+            "element 0, which begins at byte 0, has a text that does not end: what follows is not certain",
         ),
         (b"[1", [b"1"], "after element 0, the file ends: expected , or ]"),
         (b'[{"a": "x]', [], "element 0, which begins at byte 1, does not end"),

@@ -60,7 +60,7 @@ from lakehouse.decoding.memory import (
     too_large_rejection,
 )
 from lakehouse.decoding.record_parts import ELEMENT
-from lakehouse.decoding.records import parse, parse_array, require_value
+from lakehouse.decoding.records import parse, parse_array, parse_array_or_objects, require_value
 
 _ANY_OBJECT = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'  # the declaration is stricter
 
@@ -231,10 +231,10 @@ class JsonParser(Parser):
         """Parse one object, with numbers exactly as written."""
         return self._parse(value, self.json_options)
 
-    def of_arrays(self) -> Parser:
-        """Return the parser for records that are arrays."""
+    def of_arrays(self, *, or_objects: bool = False) -> Parser:
+        """Return the parser for records that are arrays, or else objects that follow one another."""
         parser = copy(self)
-        parser._parse = parse_array
+        parser._parse = parse_array_or_objects if or_objects else parse_array
         return parser
 
     def memory_of(self, value: bytes | None) -> int:
@@ -298,7 +298,7 @@ class CheckedJsonParser(SchemaParser):
             check = record_check(schema).check
         except UnusableSchemaError as error:
             raise Rejection("unusable_schema", str(error)) from None
-        parse_value, options, is_array = self._parse, self.json_options, self._parse is parse_array
+        parse_value, options, is_array = self._parse, self.json_options, self._parse is not parse
 
         def read(data: bytes, start: int) -> dict[str, Any]:
             parsed = parse_value(data[start:], options)
@@ -307,10 +307,10 @@ class CheckedJsonParser(SchemaParser):
 
         return read, MemoryCounter()  # ``memory_of`` estimates it
 
-    def of_arrays(self) -> Parser:
-        """Return the parser for records that are arrays."""
+    def of_arrays(self, *, or_objects: bool = False) -> Parser:
+        """Return the parser for records that are arrays, or else objects that follow one another."""
         parser = copy(self)
-        parser._parse = parse_array
+        parser._parse = parse_array_or_objects if or_objects else parse_array
         parser._readers = {}
         return parser
 

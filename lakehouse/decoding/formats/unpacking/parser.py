@@ -41,9 +41,9 @@ class UnpackingParser(Parser):
         parser._inner = inner
         return parser
 
-    def of_arrays(self) -> Parser:
+    def of_arrays(self, *, or_objects: bool = False) -> Parser:
         """Return the parser for records that are arrays once they are unpacked."""
-        return self.with_inner(self.inner.of_arrays())
+        return self.with_inner(self.inner.of_arrays(or_objects=or_objects))
 
     @property
     def inner(self) -> Parser:

@@ -40,6 +40,11 @@ _ELEMENTS = (
     "The records are parts of lines, or of several. To read such files, write source=Files(..., each='element'). If"
     " a record of a topic has several, write rows_from=Explode((), single_object=True)."
 )
+_TITLES = (
+    "{0} lines in front of it are no records: source=Files(..., header=..., title_lines={0}). If the last lines of the"
+    " files are totals, add total_lines=."
+)
+_MAX_TITLES = 20  # lines that are searched for a header
 _MAX_SHOWN = 5  # fingerprints of schemas
 _CHECKED = (
     "The registry has the schema of these records, and {} of {:,} meet it. To reject records that violate it, write"
@@ -76,9 +81,10 @@ def _read_form(
     from lakehouse.decoding.formats import FORMATS, likely_formats
 
     form = likely_formats(lines)[0]
-    named_form = form.with_header([line for line in lines if line])
-    if named_form:
-        return named_form, lines[1:], (_HEADER,)
+    for titles in range(min(_MAX_TITLES, len(lines))):
+        named_form = form.with_header([line for line in lines[titles:] if line])
+        if named_form:
+            return named_form, lines[titles + 1 :], (_HEADER, *([_TITLES.format(titles)] if titles else []))
     return form if form.is_text and form.written is None else FORMATS[0], lines, ()
 
 

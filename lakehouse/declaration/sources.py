@@ -125,12 +125,14 @@ class Files(_Positions):
 
     ``folder`` is a path, also one relative to ``LAKEHOUSE_FILES``, or the URI of a place in a store. Names that begin
     with ``.`` or ``_`` are ignored. ``each="line"``: a record per line that is not blank, which ``format`` of the table
-    decodes. ``"element"``: per element of a JSON array, or one for a single object. ``"row"``: per row of a Parquet or
-    Avro file, as a JSON object. Names that end in ``.gz``, ``.zst`` or ``.zstd`` are decompressed. ``header`` is the
-    first line of each file, which is not a record. With ``quoted_line_breaks``, a line break within quotes belongs to
-    the line. A file is taken once it has not changed for ``settle``; ``timedelta(0)`` is for files that are renamed
-    into the folder when they are complete. A batch takes files until they have ``batch_bytes`` bytes, at least one.
-    ``order="offset"`` decides by the numbers of files and lines alone which record is newer, not by the times of files.
+    decodes. ``"element"``: per element of a JSON array, or per object of those that follow one another. ``"row"``: per
+    row of a Parquet or Avro file, as a JSON object. Names that end in ``.gz``, ``.zst`` or ``.zstd`` are decompressed.
+    ``header`` is the first line of each file, which is not a record; ``title_lines`` are in front of it, and
+    ``total_lines`` at the end of the file: so many lines that are not blank are no records. With
+    ``quoted_line_breaks``, a line break within quotes belongs to the line. A file is taken once it has not changed for
+    ``settle``; ``timedelta(0)`` is for files that are renamed into the folder when they are complete. A batch takes
+    files until they have ``batch_bytes`` bytes, at least one. ``order="offset"`` decides by the numbers of files and
+    lines alone which record is newer, not by the times of files.
     """
 
     folder: str
@@ -140,6 +142,8 @@ class Files(_Positions):
     quoted_line_breaks: bool = False
     settle: timedelta = _DEFAULT_SETTLE
     batch_bytes: int = _DEFAULT_BATCH
+    title_lines: int = 0
+    total_lines: int = 0
 
     position_noun: ClassVar[str] = "file"
     asset_suffix: ClassVar[str] = "folder"
@@ -157,7 +161,9 @@ class Files(_Positions):
     @property
     def fingerprint_parts(self) -> tuple[object, ...]:
         """What decides which records the files have."""
-        return ("files", self.folder, self.names, self.each, self.header, self.quoted_line_breaks)
+        left_out = (self.title_lines, self.total_lines)
+        parts = ("files", self.folder, self.names, self.each, self.header, self.quoted_line_breaks)
+        return (*parts, left_out) if any(left_out) else parts
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,9 @@ def leave_out_erased(context: TableContext, records: DataFrame, source: SourceId
         records = _with_erased_bytes(context, marks, records.localCheckpoint(), is_rejected, place)
     reason = F.expr(f"IF(_is_erased, '{staged.ERASED}', {staged.REASON})")
     no_bytes = {name: F.expr(f"IF(_is_erased, NULL, {name})") for name in staged.RAW}
-    return records.withColumns({staged.REASON: reason, **no_bytes}).drop("_is_erased").localCheckpoint()
+    facts = [name for name in (staged.LATE, staged.ROUNDED) if name in records.columns]  # of records that count
+    no_facts = {name: F.expr(f"NOT _is_erased AND {name}") for name in facts}
+    return records.withColumns({staged.REASON: reason, **no_bytes, **no_facts}).drop("_is_erased").localCheckpoint()
 
 
 def _with_erased_bytes(

@@ -154,9 +154,12 @@ def _folder_problems(files: Files) -> Iterator[Problem]:
 
 
 def _line_problems(files: Files) -> Iterator[Problem]:
-    for option in ("header", "quoted_line_breaks"):
-        if getattr(files, option) and files.each != "line":
+    for option in ("header", "quoted_line_breaks", "title_lines", "total_lines"):
+        value = getattr(files, option)
+        if value and files.each != "line":
             yield f"{option} is for lines, but each is {files.each!r}", f"Remove {option}."
+        if isinstance(value, int) and value < 0:
+            yield f"{option} is {value}, but the minimum is 0", "Declare how many lines are no records."
     if "\n" in files.header:
         yield "header has more than one line", "Write the first line of the files, without its line break."
 

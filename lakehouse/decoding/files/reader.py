@@ -31,7 +31,8 @@ class FilePart(NamedTuple):
 class FileForm(NamedTuple):
     """How files become records: what ``each`` record is, how lines of CSV are read, and how many places a file has.
 
-    ``encoding`` is that of the lines, and so of the ``header``.
+    ``encoding`` is that of the lines, and so of the ``header``. So many ``title_lines`` in front of it, and
+    ``total_lines`` at the end of the file, are no records.
     """
 
     each: str = "line"
@@ -39,6 +40,8 @@ class FileForm(NamedTuple):
     in_quotes: bool = False
     places: int = 2**36
     encoding: str = "utf-8"
+    title_lines: int = 0
+    total_lines: int = 0
 
 
 class FileRecords(NamedTuple):
@@ -68,7 +71,7 @@ def read_part(part: FilePart, form: FileForm) -> Iterator[FileRecords]:
 def _placed_values(part: FilePart, form: FileForm) -> Iterator[PlacedValues]:
     if form.each == "line":
         lines = _lines_of_part(part) if part.chunks else _lines_of_file(part, form)
-        yield from lines if not form.header or part.first else _without_header(lines, form)
+        yield from lines if part.first else _without_others(lines, form)
         return
     data = _whole(part)
     if form.each == "element":
@@ -135,6 +138,34 @@ def _until_line_end(chunks: Iterator[bytes], rest: bytes, begin: int) -> bytes:
             if len(line) > MAX_LINE:
                 raise FileFault(begin, f"the line that begins at byte {begin:,} has more than {len(line):,} bytes")
     return bytes(line)
+
+
+def _without_others(lines: Iterator[PlacedValues], form: FileForm) -> Iterator[PlacedValues]:
+    """Return the lines from the first one of a file on, without those that are no records."""
+    lines = _without_titles(lines, form.title_lines) if form.title_lines else lines
+    lines = _without_header(lines, form) if form.header else lines
+    return _without_totals(lines, form.total_lines) if form.total_lines else lines
+
+
+def _without_titles(lines: Iterator[PlacedValues], count: int) -> Iterator[PlacedValues]:
+    for places, values in lines:
+        if len(values) > count:
+            yield places[count:], values[count:]
+        count = max(0, count - len(values))
+
+
+def _without_totals(lines: Iterator[PlacedValues], count: int) -> Iterator[PlacedValues]:
+    """Yield all lines but the last ones; if the file cannot be read to its end, it is not known which these are."""
+    held_places, held_values = np.array([], np.int64), pa.array([], pa.binary())
+    try:
+        for places, values in lines:
+            held_places, held_values = np.append(held_places, places), pa.concat_arrays([held_values, values])
+            if len(held_values) > count:
+                yield held_places[:-count], held_values[:-count]
+            held_places, held_values = held_places[-count:], held_values[-count:]
+    except FileFault:
+        yield held_places, held_values
+        raise
 
 
 def _without_header(lines: Iterator[PlacedValues], form: FileForm) -> Iterator[PlacedValues]:

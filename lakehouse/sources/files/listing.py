@@ -14,8 +14,10 @@ from typing import NamedTuple
 from lakehouse.declaration.sources import Files
 from lakehouse.decoding.fields import is_text
 from lakehouse.decoding.files.contents import connect_to_store
+from lakehouse.decoding.files.reader import FileForm
 from lakehouse.errors import SourceError, SourceUnreachableError
 from lakehouse.errors.troubles import Trouble, has_trouble
+from lakehouse.ledger.positions import FILE_PLACES
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
 
@@ -53,6 +55,12 @@ def folder_of(settings: Settings, files: Files) -> str:
     root = settings.files_root
     root = str(Path(root).resolve()) if Store(root).is_path else root
     return f"{root.rstrip('/')}/{files.folder.strip('/')}"
+
+
+def form_of(files: Files, encoding: str) -> FileForm:
+    """Return how such files become records; ``encoding`` is that of their lines."""
+    options = (files.each, files.header, files.quoted_line_breaks, FILE_PLACES, encoding)
+    return FileForm(*options, files.title_lines, files.total_lines)
 
 
 def list_files(folder: str, files: Files) -> Listing:

@@ -17,6 +17,7 @@ from lakehouse.decoding.files.lines import FileChangedError, FileUnreadableError
 from lakehouse.decoding.files.reader import FileForm, FilePart, FileRecords, read_part
 from lakehouse.decoding.record_parts import FAULT_HEADER, FILE_HEADER, TIME
 from lakehouse.ledger.positions import FILE_PLACES
+from lakehouse.sources.files.listing import form_of
 from lakehouse.sources.source import Judge
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class NumberedFiles:
         tasks = self.size // (_PART_CHUNKS * CHUNK)
         frame = frame.repartition(min(tasks, len(parts))) if tasks > _FEW_TASKS else frame
         files = self.files
-        form = FileForm(files.each, files.header, files.quoted_line_breaks, FILE_PLACES, self.encoding)
+        form = form_of(files, self.encoding)
         read = _reader(self.folder, form, with_names=self.with_names)
         return frame.mapInArrow(_decoding_reader(read, judge), f"{RECORD_TYPE}, {staged.VERDICT} {judge.type}")
 
@@ -76,7 +77,8 @@ class NumberedFiles:
 def _parts_of(row: dict[str, Any], files: Files) -> Iterator[dict[str, Any]]:
     """Yield the parts of a file that are read separately: its chunks, if lines can be found in each of them."""
     fields = {name: row[name] for name in ("number", "seen", "path", "hashes")}
-    is_whole = files.each != "line" or files.quoted_line_breaks or row["path"].endswith(_COMPRESSED)
+    needs_all = files.each != "line" or files.quoted_line_breaks or files.total_lines
+    is_whole = needs_all or row["path"].endswith(_COMPRESSED)
     if is_whole or len(row["hashes"]) <= _PART_CHUNKS:
         yield fields | {"first": 0, "chunks": None}
         return

@@ -21,7 +21,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import FILE_PLACES, Plan, SourceState, first_of
 from lakehouse.settings import Settings
 from lakehouse.sources.files.folder import FileLog, Folder, FolderState, number_files, read_file_log, read_numbered
-from lakehouse.sources.files.listing import Listing, folder_of, list_files
+from lakehouse.sources.files.listing import Listing, folder_of, form_of, list_files
 from lakehouse.sources.source import Source
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
@@ -225,7 +225,7 @@ def newest_records(settings: Settings, files: Files, count: int, encoding: str =
     Raises ``SourceError``.
     """
     folder = folder_of(settings, files)
-    form = FileForm(files.each, files.header, files.quoted_line_breaks, encoding=encoding)
+    form = form_of(files, encoding)
     facts, records = list_files(folder, files).facts, list[FileRecord]()
     for path in sorted(facts, key=lambda path: (facts[path].modified, path), reverse=True):
         if len(records) >= count:

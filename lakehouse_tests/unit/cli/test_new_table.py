@@ -159,3 +159,11 @@ def test_a_sample_of_objects_without_lines_of_their_own_is_read_by_object(folder
     assert "To read such files, write source=Files(..., each='element')" in output
     assert {column.name for column in declared_table("events").columns} == {"id", "n"}
     assert "or read files with source=Files(...)" in output
+
+
+def test_the_lines_in_front_of_a_header_are_counted(folder: Path) -> None:
+    sheet = "Sales 2026;;\nmade today;;\n\nday;amount;who\n1;10;Ann\n2;20;Bob\n3;7;Ann\n"
+    Path("sheet.csv").write_text(sheet)
+    output = new_table("sheet", "--from-sample", "sheet.csv")
+    assert "2 lines in front of it are no records: source=Files(..., header=..., title_lines=2)" in output
+    assert [column.name for column in declared_table("sheet").columns] == ["day", "amount", "who"]

@@ -1,6 +1,8 @@
-"""Inputs that people reported give the right rows: files of objects that follow one another."""
+"""Inputs that people reported give the right rows: objects that follow one another, and spreadsheets."""
 
+import gzip
 import json
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,9 @@ import pytest
 
 from lakehouse.declaration import Column, Files, StreamTable, Time
 from lakehouse.decoding.files.contents import chunk_hashes
-from lakehouse.decoding.files.reader import FileForm, FilePart, read_part
+from lakehouse.decoding.files.reader import FilePart, read_part
+from lakehouse.errors import DeclarationError
+from lakehouse.sources.files.listing import form_of
 from lakehouse_tests.helpers.places import ROOT
 
 CASES = ROOT.parent / "shared" / "data" / "cases"
@@ -21,7 +25,7 @@ def records_of(folder: Path, files: Files) -> list[bytes]:
     records: list[bytes] = []
     for file in sorted(file for file in folder.rglob("*") if file.is_file()):
         part = FilePart(str(file.parent), file.name, chunk_hashes(str(file.parent), file.name))
-        for batch in read_part(part, FileForm(each=files.each)):
+        for batch in read_part(part, form_of(files, "utf-8")):
             assert batch.fault is None
             records += batch.values.to_pylist()
     return records
@@ -61,3 +65,52 @@ def as_expected(row: dict[str, Any]) -> dict[str, Any]:
         "total": None if total is None else f"{total:.2f}",
         "items": len(row["items"] or ()),
     }
+
+
+SHEET = b"Sales 2026;;\r\nmade on 2026-03-01;;\r\n\r\nday;amount;who\r\n1;10,5;Ann\r\n2;20;Bob\r\nTotal;30,5;\r\n;;\r\n"
+
+
+@pytest.mark.parametrize(
+    ("totals", "records"), [(2, [b"1;10,5;Ann", b"2;20;Bob"]), (0, [b"1;10,5;Ann", b"2;20;Bob", b"Total;30,5;", b";;"])]
+)
+def test_lines_around_the_records_of_a_spreadsheet_are_left_out(
+    tmp_path: Path, totals: int, records: list[bytes]
+) -> None:
+    (tmp_path / "sheet.csv").write_bytes(SHEET)
+    files = Files("sheets", header="day;amount;who", title_lines=2, total_lines=totals)
+    assert records_of(tmp_path, files) == records
+
+
+@pytest.mark.parametrize("size", range(0, 40, 3))
+def test_the_last_lines_are_left_out_however_the_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr("lakehouse.decoding.files.lines.PIECE", size + 1)
+    (tmp_path / "a.txt").write_bytes(b"".join(b"line %d\n" % number for number in range(7)))
+    assert records_of(tmp_path, Files("a", title_lines=2, total_lines=3)) == [b"line 2", b"line 3"]
+    assert records_of(tmp_path, Files("a", title_lines=5, total_lines=5)) == []
+
+
+def test_a_file_that_ends_early_keeps_the_lines_before_its_end(tmp_path: Path) -> None:
+    lines = b"".join(b"line %d %s\n" % (number, os.urandom(200).hex().encode()) for number in range(2_000))
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(lines)[:-100_000])
+    part = FilePart(str(tmp_path), "a.txt.gz", chunk_hashes(str(tmp_path), "a.txt.gz"))
+    batches = [*read_part(part, form_of(Files("a", total_lines=3), "utf-8"))]
+    read = [value for batch in batches[:-1] for value in batch.values.to_pylist()]
+    assert batches[-1].fault and read == lines.splitlines()[: len(read)]
+    whole = [*read_part(part, form_of(Files("a"), "utf-8"))]
+    assert read == [value for batch in whole[:-1] for value in batch.values.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"title_lines": -1}, "title_lines is -1"),
+        ({"total_lines": 1, "each": "element"}, "total_lines is for lines, but each is 'element'"),
+    ],
+)
+def test_lines_that_cannot_be_left_out_are_refused(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(DeclarationError, match=problem):
+        StreamTable(
+            name="sheets", doc="", source=Files("sheets", **options), columns=[Column("a", "STRING", doc="")], key=[]
+        )

@@ -43,9 +43,11 @@ from lakehouse.decoding.formats import (
     ConnectJson,
     Csv,
     Debezium,
+    FixedWidth,
     Json,
     Logfmt,
     Protobuf,
+    Regex,
     Text,
 )
 from lakehouse.decoding.record_parts import (
@@ -81,6 +83,7 @@ __all__ = [
     "Export",
     "FieldIs",
     "Files",
+    "FixedWidth",
     "Generated",
     "HeaderIs",
     "Hour",
@@ -96,6 +99,7 @@ __all__ = [
     "RecordHeader",
     "RecordKey",
     "Reference",
+    "Regex",
     "Reject",
     "Rejection",
     "Rollup",

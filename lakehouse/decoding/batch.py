@@ -174,6 +174,7 @@ def _parse_strictly(batch: RecordBatch, are_tombstones: Mask) -> None:
     """Parse record by record; keep fewer records if more would take much memory."""
     rules, parser = batch.rules, batch.rules.parser.contents
     memory_limits, total = column_memory(rules), 0
+    parser.read_ahead(batch.values)
     for record in np.flatnonzero(batch.is_open & ~are_tombstones).tolist():
         value, memory = batch.values[record], 0
         try:

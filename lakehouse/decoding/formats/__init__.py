@@ -3,7 +3,7 @@
 ``format`` defines the base class of formats and ``parser`` that of their parsers, ``framing`` the schema id in front of
 a value. ``json`` is JSON, ``json_schema`` checks it by schemas, and ``connect`` is JSON of Kafka Connect. ``avro`` is
 Avro, and ``protobuf`` is Protobuf. ``debezium`` are changes of a database, written as JSON or Avro. ``texts`` are
-formats that have only texts, such as CSV and logfmt. ``big_endian_format`` are numbers as bytes. ``compressed_format``
+formats that have only texts, such as CSV, logfmt and lines that a regular expression cuts. ``big_endian_format`` are numbers as bytes. ``compressed_format``
 goes around another format: ``unpacking`` decompresses its values.
 
 Formats that have schemas use ``schema_parser``, ``schema_types`` and ``varints``.
@@ -28,6 +28,7 @@ from lakehouse.decoding.formats.framing import has_frame
 from lakehouse.decoding.formats.json.format import Json
 from lakehouse.decoding.formats.protobuf.format import Protobuf
 from lakehouse.decoding.formats.texts.csv import Csv
+from lakehouse.decoding.formats.texts.cut_texts import FixedWidth, Regex
 from lakehouse.decoding.formats.texts.logfmt import Logfmt
 from lakehouse.decoding.formats.texts.recognition import likely_codec, likely_text_formats
 from lakehouse.decoding.formats.texts.text import Text
@@ -47,7 +48,7 @@ FORMATS: tuple[Format, ...] = (
 """The formats that a proposal chooses from; if several fit, the first one is chosen."""
 FORMAT_KINDS: tuple[type[Format], ...] = (
     *(Json, Avro, Protobuf, Debezium, ConnectJson),
-    *(Text, Csv, Logfmt, BigEndian, Compressed),
+    *(Text, Csv, Logfmt, Regex, FixedWidth, BigEndian, Compressed),
 )
 """The classes of formats."""
 KEY_FORMATS: Mapping[KeyEncoding, Format] = {"avro": AvroKey(), "protobuf": Protobuf()}
@@ -131,10 +132,12 @@ __all__ = [
     "ConnectJson",
     "Csv",
     "Debezium",
+    "FixedWidth",
     "Format",
     "Json",
     "Logfmt",
     "Protobuf",
+    "Regex",
     "Text",
     "format_problems",
     "likely_formats",

@@ -4,7 +4,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field
@@ -62,6 +62,9 @@ class Parser(ABC):
     @abstractmethod
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Parse one value into its fields; raises ``Rejection`` if it is not a valid value of the format."""
+
+    def read_ahead(self, values: Sequence[bytes | None]) -> None:
+        """Note values that come next, in this order, for a parser that parses many at once more quickly."""
 
     @property
     def contents(self) -> "Parser":

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, Files, StreamTable, Time
+from lakehouse.declaration import Column, Files, Regex, StreamTable, Time
 from lakehouse.decoding.files.contents import chunk_hashes
 from lakehouse.decoding.files.reader import FilePart, read_part
 from lakehouse.errors import DeclarationError
 from lakehouse.sources.files.listing import form_of
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 from lakehouse_tests.helpers.places import ROOT
 
 CASES = ROOT.parent / "shared" / "data" / "cases"
@@ -114,3 +115,36 @@ def test_lines_that_cannot_be_left_out_are_refused(options: dict[str, Any], prob
         StreamTable(
             name="sheets", doc="", source=Files("sheets", **options), columns=[Column("a", "STRING", doc="")], key=[]
         )
+
+
+ACCESS_LOG = CASES / "07-s3-access-logs"
+OTHER, QUOTED = r"\S+", '(?:"[^"]*"|-)'
+S3_ACCESS_LOG = (
+    rf"{OTHER} {OTHER} \[(?P<at>[^\]]+)\] (?P<remote_ip>\S+) (?P<requester>\S+) (?P<request_id>\S+) (?P<operation>\S+)"
+    r' (?P<key>\S+) (?:"(?P<request_uri>[^"]*)"|-) (?P<status>\S+) (?P<error_code>\S+) (?P<bytes_sent>\S+)'
+    rf' (?P<object_size>\S+) (?P<total_ms>\S+) {OTHER} (?:"(?P<referer>[^"]*)"|-) (?:"(?P<user_agent>.*)"|-) {OTHER}'
+    rf"(?: {OTHER} {OTHER} {OTHER} {OTHER} {OTHER} (?P<tls>\S+).*| .*)?"
+)
+
+
+@pytest.mark.skipif(not ACCESS_LOG.is_dir(), reason=f"the access logs are not at {ACCESS_LOG}")
+def test_lines_of_access_logs_of_s3_are_rows() -> None:
+    expected = json.loads((ACCESS_LOG / "expected.json").read_text())
+    types = {"status": "INT", "bytes_sent": "BIGINT", "object_size": "BIGINT", "total_ms": "BIGINT"}
+    names = [name for name in expected["rows"][0] if name != "at"]
+    access = StreamTable(
+        name="access",
+        doc="Requests.",
+        source=Files("access"),
+        format=Regex(S3_ACCESS_LOG),
+        columns=[
+            Column("at", "TIMESTAMP", required=True, written=Time("%d/%b/%Y:%H:%M:%S %z"), doc="When it came."),
+            *(Column(name, types.get(name, "STRING"), null_values=["-"], doc=name) for name in names),
+        ],
+        key=[],
+    )
+    records = records_of(ACCESS_LOG / "files", Files("access"))
+    verdicts = rows_twice(records, access.rules())
+    rows = [verdict["row"] for verdict in verdicts if verdict["_reason"] is None]
+    assert [verdict["_reason"] for verdict in verdicts if verdict["_reason"]] == ["no_match"]
+    assert rows == expected["rows"]

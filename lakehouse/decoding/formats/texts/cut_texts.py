@@ -1,0 +1,179 @@
+"""Lines of which each field is cut out: by a regular expression, or by the places of its characters.
+
+Runs on the driver and, shipped by value, on Spark's executors.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.fields import Rejection, short_text
+from lakehouse.decoding.formats.format import UnwritableError, show_options
+from lakehouse.decoding.formats.texts.text import FIELD_MEMORY, TextFormat, TextParser, without_line_end
+from lakehouse.decoding.formats.unpacking.parser import INVALID_ENCODING
+from lakehouse.decoding.json_parsing import utf8_text
+
+_NO_MATCH = "no_match"
+_GROUP = re.compile(r"\(\?P?<(\w+)>")
+_AHEAD, _AHEAD_BYTES = 2_000, 1_000_000  # values, and bytes of them, that are matched at once
+_Groups = Mapping[str, str | None]
+_ACTION = "Write a regular expression as RE2 knows it, in which each group is (?P<name>...) or (?:...)."
+
+
+class _Cut(TextFormat):
+    """A format that reads lines of another program, and writes none."""
+
+    def text_of(self, fields: Mapping[str, Any]) -> str:  # noqa: ARG002 - it writes none
+        """Refuse the fields: what is around them is not known."""
+        raise UnwritableError(f"format {self.name} reads lines as they are: send such lines with publish --raw")
+
+
+@dataclass(frozen=True)
+class Regex(_Cut):
+    r"""Each value is one line that the regular expression ``pattern`` matches from its first character to its last.
+
+    A group with a name, such as ``(?P<status>\d+)``, is a field; an empty one is null. The expressions are those of
+    RE2, which take no longer for any text: no backreferences, and no look-around. A line that does not match is
+    rejected.
+    """
+
+    pattern: str
+    reasons = (INVALID_ENCODING, _NO_MATCH)
+    __repr__ = show_options
+
+    @property
+    def field_names(self) -> Sequence[str]:
+        """The names of the groups."""
+        return tuple(_GROUP.findall(self.pattern))
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with the expression and the encoding."""
+        import pyarrow as pa  # noqa: PLC0415 - slow to import
+        from pyarrow.compute import extract_regex  # noqa: PLC0415
+
+        yield from super().problems()
+        try:
+            groups = extract_regex(pa.array([""]), _anchored(self.pattern)).type.names
+        except pa.ArrowInvalid as error:
+            yield f"the pattern of Regex cannot be used: {error}", _ACTION
+            return
+        if not groups or tuple(groups) != self.field_names:
+            yield "the pattern of Regex has no group with a name, or one that it does not use", _ACTION
+
+    def text_parser(self) -> "RegexParser":
+        """Return a parser of lines."""
+        return RegexParser(self.pattern, len(self.field_names))
+
+
+class RegexParser(TextParser):
+    """Parses lines by a regular expression; of values that come in order, many at once."""
+
+    def __init__(self, pattern: str, group_count: int) -> None:
+        self._pattern, self._group_count = _anchored(pattern), group_count
+        self._waiting: Iterator[bytes | None] = iter(())
+        self._ahead: dict[str, _Groups | None] = {}
+
+    def read_ahead(self, values: Sequence[bytes | None]) -> None:
+        """Note the values that come next."""
+        self._waiting, self._ahead = iter(values), {}
+
+    def parse_text(self, text: str) -> dict[str, Any]:
+        """Return the groups of one line; raises ``Rejection`` if it does not match."""
+        if text not in self._ahead:
+            self._match([text, *self._next_texts()])
+        groups = self._ahead[text]
+        if groups is None:
+            raise Rejection(_NO_MATCH, f"the pattern does not match {short_text(text)}")
+        return dict(groups)
+
+    def fields_memory(self, value: bytes) -> int:  # noqa: ARG002 - every line has the same fields
+        """Memory in bytes of the fields of a value, without their letters."""
+        return self._group_count * FIELD_MEMORY
+
+    def _next_texts(self) -> Iterator[str]:
+        size = 0
+        for value in islice(self._waiting, _AHEAD):
+            with suppress(Rejection):
+                yield utf8_text(value or b"")
+            size += len(value or b"")
+            if size > _AHEAD_BYTES:
+                return
+
+    def _match(self, texts: Sequence[str]) -> None:
+        """Match several texts, which replace those before."""
+        import pyarrow as pa  # noqa: PLC0415 - as above
+        from pyarrow.compute import extract_regex  # noqa: PLC0415
+
+        lines = pa.array(map(without_line_end, texts), pa.string())
+        matches = extract_regex(lines, self._pattern)
+        columns = [column.to_pylist() for column in matches.flatten()]
+        names, is_matched = matches.type.names, matches.is_valid().to_pylist()
+        rows = zip(*columns, strict=True)
+        groups = [
+            {name: group or None for name, group in zip(names, row, strict=True)} if matched else None
+            for row, matched in zip(rows, is_matched, strict=True)
+        ]
+        self._ahead = dict(zip(texts, groups, strict=True))
+
+
+def _anchored(pattern: str) -> str:
+    return f"^(?:{pattern})$"
+
+
+@dataclass(frozen=True)
+class FixedWidth(_Cut):
+    """Each value is one line with fields at fixed places: a name, the first character from 0, and that after the last.
+
+    White space around a field is not part of it; an empty field, and one after the end of a line, is null.
+    """
+
+    places: Sequence[tuple[str, int, int]]
+    reasons = (INVALID_ENCODING,)
+    __repr__ = show_options
+
+    def __post_init__(self) -> None:
+        """Make lists tuples, so that both are the same declaration."""
+        object.__setattr__(self, "places", tuple(map(tuple, self.places)))
+
+    @property
+    def field_names(self) -> Sequence[str]:
+        """The names of the fields."""
+        return tuple(name for name, *_ in self.places)
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with the places and the encoding."""
+        yield from super().problems()
+        if not self.places:
+            yield "FixedWidth needs the places of its fields", 'Name each, for example [("id", 0, 8), ("name", 8, 30)].'
+        for name, start, end in self.places:
+            if not (name and 0 <= start < end):
+                message = f"field {name!r} of FixedWidth has the place {start} to {end}"
+                yield message, "Write its name, its first character from 0, and that after its last."
+        for name, count in Counter(self.field_names).items():
+            if count > 1:
+                yield f"field {name!r} of FixedWidth is listed twice", "Give each field its own name."
+
+    def text_parser(self) -> "FixedWidthParser":
+        """Return a parser of lines."""
+        return FixedWidthParser(tuple(self.places))
+
+
+class FixedWidthParser(TextParser):
+    """Parses lines by the places of their characters."""
+
+    def __init__(self, places: Sequence[tuple[str, int, int]]) -> None:
+        self._places = places
+
+    def parse_text(self, text: str) -> dict[str, Any]:
+        """Return the fields of one line."""
+        line = without_line_end(text)
+        return {name: line[start:end].strip() or None for name, start, end in self._places}
+
+    def fields_memory(self, value: bytes) -> int:  # noqa: ARG002 - every line has the same fields
+        """Memory in bytes of the fields of a value, without their letters."""
+        return len(self._places) * FIELD_MEMORY

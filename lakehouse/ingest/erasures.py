@@ -38,6 +38,7 @@ _COLUMNS = (
     TableColumn("ends", "STRING", "By source and partition, the first position that the erasure does not concern."),
     TableColumn("version", "BIGINT", "Version of the merged table before the erasure; -1 if the key has another row."),
     TableColumn("erased_at", "TIMESTAMP", "When the mark was stored, UTC."),
+    TableColumn("table_id", "STRING", "Id of the merged table of that version; a rebuild counts from 0 again."),
 )
 
 
@@ -121,6 +122,7 @@ def add_marks(context: TableContext, hashes: Callable[[Marks], DataFrame], ledge
         "ends": "ends" if "ends" in rows.columns else ends,
         "version": f"{-1 if 'ends' in rows.columns else ledger.version}L",
         "erased_at": "current_timestamp()",
+        "table_id": quoted(ledger.table_id or ""),
     }
     new_marks = rows.selectExpr(*(f"{sql} AS {name}" for name, sql in columns.items()))
     spec = MergeSpec("t.hash = s.hash AND t.ends = s.ends", insert=from_source(list(columns)))

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Export
 from lakehouse.declaration.names import RECORD
+from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.sql.parsed import named_columns
 from lakehouse.decoding import staged
 from lakehouse.derived.feed import changes_layout
@@ -27,6 +28,7 @@ from lakehouse.ingest.load import base_layout
 from lakehouse.ingest.redrive import RECORD_COLUMNS
 from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.ledger.consumption import version_to_consume
+from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys
 from lakehouse.storage.row_order import same_place, same_record
@@ -235,7 +237,7 @@ def _steps(context: TableContext, marks: Marks, rejected: _Rejected) -> Iterator
 
     # a RESTORE brings rows back after their erasure, and the feed reads that
     present_rows = of_records(context.merged.rows()).localCheckpoint()
-    versions = _last_versions(marks, present_rows, context.ledger().version)
+    versions = _last_versions(marks, present_rows, context.ledger())
     is_former = f"{same_row} AND t.source_version <= s._version"
     if table.delete_rule:
         yield table.deletes_name, partial(_remove_deletes, context, of_records, same_row)
@@ -263,9 +265,10 @@ def _rejected_places(marks: Marks, rejected: _Rejected, rows: DataFrame) -> Data
     return places.join(marks.rows.selectExpr("hash AS _hash"), "_hash", "left_semi").select(*place).distinct()
 
 
-def _last_versions(marks: Marks, present_rows: DataFrame, version: int) -> DataFrame:
+def _last_versions(marks: Marks, present_rows: DataFrame, ledger: Ledger) -> DataFrame:
     """Return by hash the last version whose changes are erased: this one for rows that are present."""
-    rows = marks.rows.select("hash", "version").where("version >= 0")
+    is_of_table = f"table_id = {quoted(ledger.table_id or '')}"  # versions of a table before a rebuild say nothing
+    rows = marks.rows.where(f"version >= 0 AND {is_of_table}").select("hash", "version")
     if marks.table.key:
-        rows = rows.union(present_rows.selectExpr(f"{marks.stored_hash} AS hash", f"{version}L AS version"))
+        rows = rows.union(present_rows.selectExpr(f"{marks.stored_hash} AS hash", f"{ledger.version}L AS version"))
     return rows.groupBy("hash").agg(F.max("version").alias("_version")).withColumnRenamed("hash", "_hash")

@@ -3,8 +3,8 @@
 ``format`` defines the base class of formats and ``parser`` that of their parsers, ``framing`` the schema id in front of
 a value. ``json`` is JSON, ``json_schema`` checks it by schemas, and ``connect`` is JSON of Kafka Connect. ``avro`` is
 Avro, and ``protobuf`` is Protobuf. ``debezium`` are changes of a database, written as JSON or Avro. ``texts`` are
-formats that have only texts, such as CSV, logfmt and lines that a regular expression cuts. ``big_endian_format`` are numbers as bytes. ``compressed_format``
-goes around another format: ``unpacking`` decompresses its values.
+formats that have only texts, such as CSV, logfmt and lines that a regular expression cuts. ``big_endian_format`` are
+numbers as bytes. ``compressed_format`` goes around another format: ``unpacking`` decompresses its values.
 
 Formats that have schemas use ``schema_parser``, ``schema_types`` and ``varints``.
 

@@ -63,7 +63,7 @@ class Parser(ABC):
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Parse one value into its fields; raises ``Rejection`` if it is not a valid value of the format."""
 
-    def read_ahead(self, values: Sequence[bytes | None]) -> None:
+    def read_ahead(self, values: Sequence[bytes | None]) -> None:  # noqa: B027 - most parse one at a time
         """Note values that come next, in this order, for a parser that parses many at once more quickly."""
 
     @property

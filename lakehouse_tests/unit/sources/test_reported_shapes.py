@@ -145,6 +145,10 @@ def test_lines_of_access_logs_of_s3_are_rows() -> None:
     )
     records = records_of(ACCESS_LOG / "files", Files("access"))
     verdicts = rows_twice(records, access.rules())
-    rows = [verdict["row"] for verdict in verdicts if verdict["_reason"] is None]
+    rows = [
+        {"at": f"{verdict['at']:%Y-%m-%d %H:%M:%S}", **{name: verdict[name] for name in names}}
+        for verdict in verdicts
+        if verdict["_reason"] is None
+    ]
     assert [verdict["_reason"] for verdict in verdicts if verdict["_reason"]] == ["no_match"]
     assert rows == expected["rows"]

@@ -41,7 +41,7 @@ _ELEMENTS = (
     " a record of a topic has several, write rows_from=Explode((), single_object=True)."
 )
 _TITLES = (
-    "{0} lines in front of it are no records: source=Files(..., header=..., title_lines={0}). If the last lines of the"
+    "{0} lines in front of it are not records: source=Files(..., header=..., title_lines={0}). If the last lines of the"
     " files are totals, add total_lines=."
 )
 _MAX_TITLES = 20  # lines that are searched for a header

@@ -128,7 +128,7 @@ class Files(_Positions):
     decodes. ``"element"``: per element of a JSON array, or per object of those that follow one another. ``"row"``: per
     row of a Parquet or Avro file, as a JSON object. Names that end in ``.gz``, ``.zst`` or ``.zstd`` are decompressed.
     ``header`` is the first line of each file, which is not a record; ``title_lines`` are in front of it, and
-    ``total_lines`` at the end of the file: so many lines that are not blank are no records. With
+    ``total_lines`` at the end of the file: so many lines that are not blank are left out. With
     ``quoted_line_breaks``, a line break within quotes belongs to the line. A file is taken once it has not changed for
     ``settle``; ``timedelta(0)`` is for files that are renamed into the folder when they are complete. A batch takes
     files until they have ``batch_bytes`` bytes, at least one. ``order="offset"`` decides by the numbers of files and

@@ -62,7 +62,7 @@ def test_records_that_are_read_again_give_the_rows_of_a_merge_from_the_beginning
 
 
 @pytest.mark.invariant("3.7", "14.9")
-def test_keys_that_are_erased_stay_erased_whatever_reads_their_records_again(
+def test_keys_stay_erased_in_each_way_to_read_their_records_again(
     spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     class Tested(ErasedHistories):

@@ -159,7 +159,7 @@ def _line_problems(files: Files) -> Iterator[Problem]:
         if value and files.each != "line":
             yield f"{option} is for lines, but each is {files.each!r}", f"Remove {option}."
         if isinstance(value, int) and value < 0:
-            yield f"{option} is {value}, but the minimum is 0", "Declare how many lines are no records."
+            yield f"{option} is {value}, but the minimum is 0", "Declare how many lines are left out."
     if "\n" in files.header:
         yield "header has more than one line", "Write the first line of the files, without its line break."
 

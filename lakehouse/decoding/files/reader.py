@@ -32,7 +32,7 @@ class FileForm(NamedTuple):
     """How files become records: what ``each`` record is, how lines of CSV are read, and how many places a file has.
 
     ``encoding`` is that of the lines, and so of the ``header``. So many ``title_lines`` in front of it, and
-    ``total_lines`` at the end of the file, are no records.
+    ``total_lines`` at the end of the file, are left out.
     """
 
     each: str = "line"
@@ -141,7 +141,7 @@ def _until_line_end(chunks: Iterator[bytes], rest: bytes, begin: int) -> bytes:
 
 
 def _without_others(lines: Iterator[PlacedValues], form: FileForm) -> Iterator[PlacedValues]:
-    """Return the lines from the first one of a file on, without those that are no records."""
+    """Return the lines from the first one of a file on, without those that are left out."""
     lines = _without_titles(lines, form.title_lines) if form.title_lines else lines
     lines = _without_header(lines, form) if form.header else lines
     return _without_totals(lines, form.total_lines) if form.total_lines else lines

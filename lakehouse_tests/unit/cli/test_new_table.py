@@ -165,5 +165,5 @@ def test_the_lines_in_front_of_a_header_are_counted(folder: Path) -> None:
     sheet = "Sales 2026;;\nmade today;;\n\nday;amount;who\n1;10;Ann\n2;20;Bob\n3;7;Ann\n"
     Path("sheet.csv").write_text(sheet)
     output = new_table("sheet", "--from-sample", "sheet.csv")
-    assert "2 lines in front of it are no records: source=Files(..., header=..., title_lines=2)" in output
+    assert "2 lines in front of it are not records: source=Files(..., header=..., title_lines=2)" in output
     assert [column.name for column in declared_table("sheet").columns] == ["day", "amount", "who"]

@@ -48,7 +48,8 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
             (
                 "format",
                 None,
-                "a Json, an Avro, a Protobuf, a Debezium, a ConnectJson, a Text, a Csv, a Logfmt, a BigEndian or a"
+                "a Json, an Avro, a Protobuf, a Debezium, a ConnectJson, a Text, a Csv, a Logfmt, a Regex, a"
+                " FixedWidth, a BigEndian or a"
                 " Compressed",
             ),
             ("base", 5, "a Rows"),

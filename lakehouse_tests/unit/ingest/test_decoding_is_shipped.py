@@ -20,6 +20,7 @@ from lakehouse.declaration import (
     ConnectJson,
     Csv,
     Debezium,
+    FixedWidth,
     Generated,
     Json,
     Late,
@@ -27,6 +28,7 @@ from lakehouse.declaration import (
     ParentField,
     Protobuf,
     RecordKey,
+    Regex,
     StreamTable,
     Text,
 )
@@ -200,6 +202,8 @@ FORMATS = {
     Text(): b'{"value": "3"}',
     Csv(["id"]): b'{"id": 3}',
     Logfmt(): b'{"id": 3}',
+    Regex("(?P<id>.)"): b"3",
+    FixedWidth([("id", 0, 1)]): b"3",
     BigEndian(): b'{"value": 3}',
     Compressed(Json(), "gzip"): b'{"id": 3}',
     Compressed(Logfmt(), "zstd"): b'{"id": 3}',
@@ -224,7 +228,8 @@ def test_every_format_is_shipped_with_its_schemas(
     columns = [Column("id", "INT", "Number.", required=True, source=source)]
     table = StreamTable("t", "t", "", columns, ["id"], format=record_format)
     schemas = Schemas({7: schema}, {}) if schema else NO_SCHEMAS
-    value = record_format.writer(7, schema)(FORMATS[record_format])
+    line = FORMATS[record_format]
+    value = line if isinstance(record_format, Regex | FixedWidth) else record_format.writer(7, schema)(line)
     values = pa.array([value, None], pa.binary())
     decode = _decoder(table, schemas)
     expected = [verdicts.to_pylist() for verdicts in decode(iter([values]))]

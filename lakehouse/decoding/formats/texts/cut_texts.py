@@ -25,8 +25,8 @@ _Groups = Mapping[str, str | None]
 _ACTION = "Write a regular expression as RE2 knows it, in which each group is (?P<name>...) or (?:...)."
 
 
-class _Cut(TextFormat):
-    """A format that reads lines of another program, and writes none."""
+class _ReadOnly(TextFormat):
+    """A format that reads the lines of another program, and writes none."""
 
     def text_of(self, fields: Mapping[str, Any]) -> str:  # noqa: ARG002 - it writes none
         """Refuse the fields: what is around them is not known."""
@@ -34,7 +34,7 @@ class _Cut(TextFormat):
 
 
 @dataclass(frozen=True)
-class Regex(_Cut):
+class Regex(_ReadOnly):
     r"""Each value is one line that the regular expression ``pattern`` matches from its first character to its last.
 
     A group with a name, such as ``(?P<status>\d+)``, is a field; an empty one is null. The expressions are those of
@@ -126,7 +126,7 @@ def _anchored(pattern: str) -> str:
 
 
 @dataclass(frozen=True)
-class FixedWidth(_Cut):
+class FixedWidth(_ReadOnly):
     """Each value is one line with fields at fixed places: a name, the first character from 0, and that after the last.
 
     White space around a field is not part of it; an empty field, and one after the end of a line, is null.

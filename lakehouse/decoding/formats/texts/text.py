@@ -124,6 +124,7 @@ class Text(TextFormat):
     def notes(self, values: Sequence[bytes]) -> Iterator[str]:  # noqa: ARG002 - the same for all values
         """Yield why it was recognised."""
         yield "The values are neither JSON nor another known format, so each is one text: format Text, field value."
+        yield "To cut fields out of lines, such as those of access logs, write format=Regex(...) or FixedWidth(...)."
 
 
 class WholeTextParser(TextParser):

@@ -11,8 +11,10 @@ from lakehouse.declaration import (
     Debezium,
     Deletes,
     FieldIs,
+    FixedWidth,
     Json,
     Logfmt,
+    Regex,
     Text,
     ValueOrObject,
 )
@@ -43,6 +45,8 @@ class Frameless(Barred):
 
 
 FIELDS = ["id", "time", "stars"]
+REGEX = Regex(r"(?P<id>\S+) (?P<time>\S+) (?P<stars>\S+)")
+FIXED = FixedWidth([("id", 0, 8), ("time", 8, 40), ("stars", 40, 41)])
 SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "note", "type": "string"}]}'
 WHOLE_SCHEMA = "Correct the text of the schema. It must be that of a record, with all types that it refers to."
 EXAMPLES = [
@@ -181,6 +185,31 @@ EXAMPLES = [
         "Did you mean town? Name one of its fields: id, time, stars, town.",
         with_columns(Column("town", "STRING", "Where.", source="twon"), format=Csv([*FIELDS, "town"])),
         with_columns(Column("town", "STRING", "Where."), format=Csv([*FIELDS, "town"])),
+    ),
+    of_table(
+        "the pattern of Regex cannot be used: Invalid regular expression: missing )",
+        "Write a regular expression as RE2 knows it, in which each group is (?P<name>...) or (?:...).",
+        format=[Regex("(?P<id>.*"), REGEX],
+    ),
+    of_table(
+        "the pattern of Regex has no group with a name, or one that it does not use",
+        "Write a regular expression as RE2 knows it, in which each group is (?P<name>...) or (?:...).",
+        format=[Regex(".*"), REGEX],
+    ),
+    of_table(
+        "FixedWidth needs the places of its fields",
+        'Name each, for example [("id", 0, 8), ("name", 8, 30)].',
+        format=[FixedWidth([]), FIXED],
+    ),
+    of_table(
+        "field 'id' of FixedWidth has the place 8 to 8",
+        "Write its name, its first character from 0, and that after its last.",
+        format=[FixedWidth([("id", 8, 8), *FIXED.places[1:]]), FIXED],
+    ),
+    of_table(
+        "field 'id' of FixedWidth is listed twice",
+        "Give each field its own name.",
+        format=[FixedWidth([*FIXED.places, ("id", 50, 60)]), FIXED],
     ),
     of_table(
         "column id reads the field id, which format Text does not have",

@@ -64,6 +64,11 @@ EXAMPLES = [
         source=[Files("ratings", header="id,€"), Files("ratings", header="id,EUR")],
     ),
     of_files_option(
+        "title_lines is -1, but the minimum is 0",
+        "Declare how many lines are left out.",
+        title_lines=[-1, 1],
+    ),
+    of_files_option(
         "header has more than one line",
         "Write the first line of the files, without its line break.",
         header=["id,time\n", "id,time"],

@@ -106,7 +106,8 @@ def test_a_format_says_why_it_was_recognised() -> None:
     }
     assert notes == {
         "Logfmt": "The values are pairs of key=value, so the format is Logfmt.",
-        "Text": "The values are neither JSON nor another known format, so each is one text: format Text, field value.",
+        "Text": "The values are neither JSON nor another known format, so each is one text: format Text, field value."
+        " To cut fields out of lines, such as those of access logs, write format=Regex(...) or FixedWidth(...).",
         "Json": "Values begin with a byte order mark of UTF-8. It is dropped.",
     }
     assert [*Json().notes(LINES)] == [*Avro().notes(LINES)] == []

@@ -58,7 +58,7 @@ class Regex(_ReadOnly):
 
         yield from super().problems()
         try:
-            groups = extract_regex(pa.array([""]), _anchored(self.pattern)).type.names
+            groups = extract_regex(pa.array([""]), self.pattern).type.names
         except pa.ArrowInvalid as error:
             yield f"the pattern of Regex cannot be used: {error}", _ACTION
             return

@@ -187,7 +187,7 @@ EXAMPLES = [
         with_columns(Column("town", "STRING", "Where."), format=Csv([*FIELDS, "town"])),
     ),
     of_table(
-        "the pattern of Regex cannot be used: Invalid regular expression: missing )",
+        "the pattern of Regex cannot be used: Invalid regular expression: missing ): (?P<id>.*",
         "Write a regular expression as RE2 knows it, in which each group is (?P<name>...) or (?:...).",
         format=[Regex("(?P<id>.*"), REGEX],
     ),

@@ -230,7 +230,8 @@ def erase(
         print_json(asdict(erasure))
     else:
         _print_erasure(erasure, stream_table)
-    failures = [f"{name}: {reason}" for name, reason in erasure.exports.items() if reason]
+    active = {export.name for export in exports if export.enabled}
+    failures = [f"{name}: {reason}" for name, reason in erasure.exports.items() if reason and name in active]
     if failures:
         action = "Correct that, and run it again. The tables are erased."
         raise LakehouseError(f"Exports keep what they published. {' '.join(failures)}", action=action)
@@ -245,6 +246,8 @@ def _print_erasure(erasure: "Erasure", table: "StreamTable") -> None:
     written_exports = [name for name, reason in erasure.exports.items() if not reason]
     if written_exports:
         print_line(f"Exports written again, without their former versions: {', '.join(written_exports)}.")
+    for reason in filter(None, erasure.exports.values()):
+        print_notice(f"Not erased: {reason}")
     days = max(table.upkeep.retention.days, 1)
     print_line(
         f"Files of former versions keep the values for {count_text(days, 'day')}; then lakehouse maintain removes them."

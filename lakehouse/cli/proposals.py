@@ -44,6 +44,7 @@ _TITLES = (
     "{0} lines in front of it are not records: source=Files(..., header=..., title_lines={0}). If the last lines of the"
     " files are totals, add total_lines=."
 )
+_MAX_SAMPLE = 64_000_000  # bytes of a file in which elements are searched
 _MAX_TITLES = 20  # lines that are searched for a header
 _MAX_SHOWN = 5  # fingerprints of schemas
 _CHECKED = (
@@ -82,10 +83,21 @@ def _read_form(
 
     form = likely_formats(lines)[0]
     for titles in range(min(_MAX_TITLES, len(lines))):
+        if titles and _is_row(form, lines[titles - 1]):
+            break
         named_form = form.with_header([line for line in lines[titles:] if line])
         if named_form:
             return named_form, lines[titles + 1 :], (_HEADER, *([_TITLES.format(titles)] if titles else []))
     return form if form.is_text and form.written is None else FORMATS[0], lines, ()
+
+
+def _is_row(form: "Format", line: bytes | None) -> bool:
+    """Whether a line may be a record: it has as many fields as the others, and each has a value."""
+    from lakehouse.decoding.fields import Rejection
+
+    with suppress(Rejection):
+        return all(form.parser()(line).values())
+    return False
 
 
 def choose(
@@ -113,36 +125,39 @@ def read_sample(file: str, count: int) -> Sample:
     try:
         with Path(file).open("rb") as lines:
             values = [line.rstrip(b"\r\n") for line, _ in zip(lines, range(count), strict=False) if line.strip()]
-        elements = _elements_of(Path(file))[:count] if values and not _is_whole(values[0]) else []
+        elements = _elements_of(Path(file), count) if _are_parts(values) else []
     except OSError as error:
         raise typer.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="--from-sample") from None
-    are_elements = len(elements) not in (0, len(values))  # of as many, the first line is a bad one
-    return Sample([*(elements if are_elements else values)], are_elements)
+    return Sample([*(elements or values)], are_elements=bool(elements))
 
 
-def _is_whole(line: bytes) -> bool:
-    """Whether a line is not the beginning of an array or an object that ends elsewhere, or of several."""
+def _are_parts(lines: Sequence[bytes]) -> bool:
+    """Whether most lines that begin like JSON are parts of an array or an object, or several."""
     from lakehouse.decoding.fields import Rejection
-    from lakehouse.decoding.json_parsing import parse_json, utf8_text
+    from lakehouse.decoding.json_parsing import JsonOptions, parse_json, utf8_text
 
-    with suppress(Rejection, RecursionError):
-        text = utf8_text(line)
-        if text.lstrip().startswith(("{", "[")):
-            parse_json(text)
-        return True
-    return False
+    options, begun, whole = JsonOptions("null", "last"), 0, 0
+    for line in lines:
+        if line.lstrip().startswith((b"{", b"[")):
+            begun += 1
+            with suppress(Rejection, RecursionError):
+                parse_json(utf8_text(line), options)
+                whole += 1
+    return bool(begun) and whole * 2 <= begun
 
 
-def _elements_of(file: Path) -> list[bytes]:
-    """The elements of the array, or the objects, in a file; of one that is damaged, those before that."""
+def _elements_of(file: Path, count: int) -> list[bytes]:
+    """The first elements of the array, or objects, in a file; of one that is damaged, those before that."""
     from lakehouse.decoding.files.elements import split_elements
     from lakehouse.decoding.files.lines import FileFault
 
     elements = list[bytes]()
-    with suppress(FileFault):
-        for _, values in split_elements(file.read_bytes()):
+    with file.open("rb") as opened_file, suppress(FileFault):
+        for _, values in split_elements(opened_file.read(_MAX_SAMPLE)):
             elements += values.to_pylist()
-    return elements
+            if len(elements) >= count:
+                break
+    return elements[:count]
 
 
 def propose_for_topics(settings: "Settings", topics: Sequence[str], count: int, where: str | None) -> "Proposal":

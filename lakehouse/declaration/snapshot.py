@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from functools import reduce
 from typing import Any
 
 from lakehouse.declaration.columns import Column, Computed
@@ -42,7 +43,7 @@ def facts_of(table: TableParts) -> str:
     rows = {} if table.rows_path is None else {"rows_from": _show_value(table.rows_path)}
     rows |= {"single_object": "True"} if table.single_object else {}
     topics = {"topics": _show_value(table.topics)} if table.topics else {}
-    topics |= {} if table.has_topics else {"source": _show_value(table.source)}
+    topics |= {} if table.has_topics else {"source": _show_source(table.source)}
     snapshot: dict[str, dict[str, str]] = {_TABLE: table_options | framing | deletes | rows | topics}
     snapshot |= {f"{_COLUMN}{column.name}": _column_options(column) for column in table.columns}
     snapshot |= {f"{CHECK}{check.name}": _set_options(check, Check) for check in table.checks}
@@ -162,6 +163,12 @@ def _set_options(part: Any, kind: type[Any]) -> dict[str, str]:
     return {
         field.name: _show_value(value) for field in options if (value := getattr(part, field.name)) != field.default
     }
+
+
+def _show_source(source: Any) -> str:
+    """A source with its options; a newer option that is not set is left out, as if it did not exist."""
+    unset = (f", {name}=0" for name in ("title_lines", "total_lines"))
+    return reduce(lambda text, part: text.replace(part, ""), unset, _show_value(source))
 
 
 def _show_value(value: object) -> str:

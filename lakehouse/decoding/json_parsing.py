@@ -66,14 +66,13 @@ def parse_array_or_objects(text: str, options: JsonOptions = STRICT) -> Any:
 
     def decode(text: str) -> Any:
         values, end = list[Any](), _end_of_blanks(text, 0)
-        while end < len(text) and (not values or text[end] == "{"):
+        while end < len(text) and (not values or (isinstance(values[0], dict) and text[end] == "{")):
             value, end = decoder.raw_decode(text, end)
             values.append(value)
             end = _end_of_blanks(text, end)
-        if len(values) == 1 and end == len(text):
-            return values[0]
-        are_objects = end == len(text) and all(isinstance(value, dict) for value in values)
-        return values if are_objects else decoder.decode(text)  # which rejects what follows the first value
+        if end < len(text):
+            raise json.JSONDecodeError("Extra data", text, end)
+        return values[0] if len(values) == 1 else values
 
     return _decode(text, decode)
 

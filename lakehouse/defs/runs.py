@@ -107,11 +107,13 @@ def _writes(instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey) 
 
 def _read_plan(instance: dg.DagsterInstance, snapshot_id: str) -> ExecutionPlanSnapshot:
     """The plan of a run, read once: its id is a hash, and each tick of each table asks for all unfinished runs."""
-    if snapshot_id not in _PLANS:
-        if len(_PLANS) == _MOST_PLANS:
+    plan = _PLANS.get(snapshot_id)
+    if plan is None:
+        plan = instance.get_execution_plan_snapshot(snapshot_id)
+        if len(_PLANS) >= _MOST_PLANS:
             _PLANS.clear()
-        _PLANS[snapshot_id] = instance.get_execution_plan_snapshot(snapshot_id)
-    return _PLANS[snapshot_id]
+        _PLANS[snapshot_id] = plan
+    return plan
 
 
 def pause_after(failures: int) -> timedelta:

@@ -9,9 +9,18 @@ from uuid import uuid4
 import pyarrow as pa
 
 from lakehouse.declaration import Export
-from lakehouse.errors import LakehouseError, TableError
+from lakehouse.errors import LakehouseError, TableDamagedError, TableError
 from lakehouse.exports.attempts import Attempt, stop_error
-from lakehouse.exports.manifests import Manifest, export_lock, manifest_path, publish, read_newest, remove_leftovers
+from lakehouse.exports.manifests import (
+    Manifest,
+    export_lock,
+    list_versions,
+    manifest_path,
+    publish,
+    read_manifest,
+    read_newest,
+    remove_leftovers,
+)
 from lakehouse.exports.progress import find_lost_part, folder_of
 from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_of
@@ -61,13 +70,17 @@ class Exporter:
     def find_news(self) -> str | None:
         """Return why the export is stale, or ``None``. Raises as ``update`` does."""
         self._require_runnable()
-        return self._find_news(self._ledger(), read_newest(self.folder))
+        ledger = self._ledger()
+        if _has_erased(self.folder, ledger):
+            return f"rows of {self.export.of} were erased, and a former version has them"
+        return self._find_news(ledger, read_newest(self.folder))
 
     def update(self, run: str = "", *, whole: bool = False) -> ExportUpdate:
         """Publish a version if there is news, or with ``whole`` in any case, with all rows.
 
         There is news if a row of the table may have changed, and for an export without changes also if the declaration
-        of the export changed or a file is missing. A run that dies at any moment leaves the version before it or the
+        of the export changed or a file is missing. After an erasure, every row is published, and no former version
+        stays. A run that dies at any moment leaves the version before it or the
         one that it published, and files that no manifest names, which the next run removes. Raises ``TableError`` if
         the table does not exist, if the changes can no longer be continued, or if the disk fails; ``ConflictError`` if
         another run published first. Nothing is published then.
@@ -77,12 +90,17 @@ class Exporter:
         with self._failures(), export_lock(self.folder, self.export.name):
             newest, ledger = self._read_own_manifest(), self._ledger()
             remove_leftovers(self.folder, self.export.name)
+            has_erased = _has_erased(self.folder, ledger)
+            whole = whole or has_erased
             if not whole and newest is not None and self._find_news(ledger, newest) is None:
                 return self._describe(newest, None)
             since = newest.consumed.version if newest and self.export.changes and not whole else None
             attempt = Attempt(self.settings, self.export, self.folder, ledger, newest, since, uuid4().hex)
             manifest = self._publish(attempt, run or self.settings.command_run)
-            return self._describe(manifest, manifest.kind)
+            update = self._describe(manifest, manifest.kind)
+        if has_erased:
+            self._remove_former(update.version)
+        return update
 
     def replace_versions(self, run: str = "") -> ExportUpdate | None:
         """Publish every row again, and remove all former versions at once, as after an erasure.
@@ -93,9 +111,17 @@ class Exporter:
         if read_newest(self.folder) is None:
             return None
         update = self.update(run, whole=True)
-        with self._failures(), export_lock(self.folder, self.export.name):
-            remove_leftovers(self.folder, self.export.name, former=True)
+        self._remove_former(update.version)
         return update
+
+    def _remove_former(self, version: int) -> None:
+        with export_lock(self.folder, self.export.name):
+            try:
+                remove_leftovers(self.folder, self.export.name, former=True)
+            except OSError as error:
+                message = f"Version {version} of export {self.export.name} is published, but files of former ones stay"
+                action = f"Remove {error.filename}, and run it again."
+                raise TableError(f"{message}: {error.strerror}", where=str(self.folder), action=action) from error
 
     def _publish(self, attempt: Attempt, run: str) -> Manifest:
         try:
@@ -186,3 +212,15 @@ class Exporter:
             action = "Nothing was published. Choose another format, or leave the column out with columns=."
             message = f"Export {name} has a value that cannot be written as {self.export.format}: {error}"
             raise TableError(message, where=where, action=action) from error
+
+
+def _has_erased(folder: Path, ledger: Ledger) -> bool:
+    """Whether a version of the export may have rows that were erased from its table since."""
+    erasures = (e.version for e in ledger.entries if e.commit.kind == "erasure" and e.metrics.deleted)
+    last_erasure = max(erasures, default=-1)
+    for version in list_versions(folder) if last_erasure >= 0 else ():
+        with suppress(TableDamagedError):  # which the next versions replace
+            consumed = read_manifest(folder, version).consumed
+            if consumed.table_id == ledger.table_id and consumed.version < last_erasure:
+                return True
+    return False

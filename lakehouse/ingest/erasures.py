@@ -7,6 +7,7 @@ position. It concerns records before the progress at the erasure; a later record
 import json
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +32,7 @@ from lakehouse.storage.merge_spec import MergeSpec, from_source
 from lakehouse.storage.row_order import INDEX
 from lakehouse.storage.table_context import TableContext
 
+_NO_BYTES = "its key cannot be read, and keys were erased after it was read first: its bytes are not kept"
 _ENDS = "MAP<STRING, MAP<STRING, BIGINT>>"
 _COLUMNS = (
     TableColumn("hash", "STRING", "SHA-256 of the salt and the key; in a log table, of the position of the record."),
@@ -80,6 +82,15 @@ class Marks:
     def place_hash(self, position: str, index: Sequence[str] = ()) -> str:
         """Return the SQL of the hash of a record, a struct with its position."""
         return self.hash_of(*(f"{position}.{name}" for name in ("source", "partition", "position")), *index)
+
+    def is_before_an_end(self, source: SourceId) -> str:
+        """Return the SQL of whether a record was read before something was erased."""
+        last_ends: dict[int, int] = {}
+        for (text,) in self.rows.select("ends").distinct().collect():
+            for partition, end in json.loads(text).get(source.text, {}).items():
+                last_ends[int(partition)] = max(end, last_ends.get(int(partition), 0))
+        cases = [f"WHEN {partition} THEN {staged.POSITION} < {end}" for partition, end in sorted(last_ends.items())]
+        return f"CASE {staged.PARTITION} {' '.join(cases)} ELSE false END" if cases else "false"
 
     def concerned(self, rows: DataFrame, hash_: str, source: str, partition: str, position: str) -> DataFrame:
         """Return rows with ``_erased``: whether a mark concerns the record, by its place in SQL, or a base row."""
@@ -145,24 +156,37 @@ def has_marks(context: TableContext) -> bool:
     return open_table(erased_layout(context.table, context.settings).uri) is not None
 
 
-def stage_columns(context: TableContext, records: DataFrame, names: Collection[str], kind: Kind) -> DataFrame | None:
-    """Stage records with these columns alone, even if others are wrong; ``None`` if records do not have them all."""
-    table = context.table
+def table_of_columns(table: StreamTable, names: Collection[str]) -> StreamTable | None:
+    """Return the table with these columns alone, without rules; ``None`` if records do not have them all.
+
+    It only decodes: what a declaration must have besides is not checked.
+    """
     columns = [column for column in table.record_columns if column.name in names]
     if len(columns) < len(names):
         return None
-    columns = [replace(column, between=None, keep=False, null_erases=False) for column in columns]
-    no_rules: dict[str, Any] = {"where": None, "version": None, "late": None, "partition_by": None, "base": None}
-    no_parts: dict[str, Any] = dict.fromkeys(("key", "rejects", "references", "rollups", "checks"), ())
-    part = replace(table, columns=columns, deletes=Deletes(), **no_rules, **no_parts)
-    return stage_records(replace(context, table=part), records, kind)
+    part = copy(table)
+    changes: dict[str, Any] = {"where": None, "version": None, "late": None, "partition_by": None, "base": None}
+    changes |= dict.fromkeys(("key", "rejects", "references", "rollups", "checks"), ())
+    changes["columns"] = [replace(column, between=None, keep=False, null_erases=False) for column in columns]
+    for name, value in (changes | {"deletes": Deletes()}).items():
+        object.__setattr__(part, name, value)
+    return part
 
 
-def leave_out_erased(context: TableContext, records: DataFrame, source: SourceId) -> DataFrame:
+def stage_columns(context: TableContext, records: DataFrame, names: Collection[str], kind: Kind) -> DataFrame | None:
+    """Stage records with these columns alone, even if others are wrong; ``None`` if records do not have them all."""
+    part = table_of_columns(context.table, names)
+    return None if part is None else stage_records(replace(context, table=part), records, kind)
+
+
+def leave_out_erased(
+    context: TableContext, records: DataFrame, source: SourceId, *, are_stored: bool = False
+) -> DataFrame:
     """Return staged records; those that are erased, or whose key is, have the outcome ``erased``, and become no row.
 
     So has a record that is rejected, if its key can be read, and with an erased element each rejected one: the bytes of
-    a rejected record are those of all.
+    a rejected record are those of all. If its key cannot be read, and it may be an erased one, it keeps no bytes,
+    unless the records ``are_stored`` ones that were rejected before.
     """
     table, marks = context.table, read_marks(context)
     if marks is None:
@@ -177,32 +201,45 @@ def leave_out_erased(context: TableContext, records: DataFrame, source: SourceId
         hashes["_erased_row"] = marks.place_hash(record, [staged.INDEX])
     for flag, hash_ in hashes.items():
         records = marks.concerned(records, hash_, *place.values()).withColumnRenamed("_erased", flag)
-    is_rejected = f"{staged.REASON} IS NOT NULL AND NOT {staged.REASON} IN ({', '.join(map(quoted, staged.NO_ROWS))})"
     records = records.withColumn("_is_erased", F.expr(" OR ".join(hashes))).drop(*hashes)
+    records = records.withColumn("_may_be_erased", F.lit(False))
     if table.key or table.has_elements:
-        records = _with_erased_bytes(context, marks, records.localCheckpoint(), is_rejected, place)
-    reason = F.expr(f"IF(_is_erased, '{staged.ERASED}', {staged.REASON})")
-    no_bytes = {name: F.expr(f"IF(_is_erased, NULL, {name})") for name in staged.RAW}
+        end_sql = "false" if are_stored or not table.key else marks.is_before_an_end(source)
+        records = _with_erased_bytes(context, marks, records.localCheckpoint(), place, end_sql)
+    changes = {
+        staged.REASON: f"IF(_is_erased, '{staged.ERASED}', {staged.REASON})",
+        staged.DETAIL: f"IF(_may_be_erased, '{_NO_BYTES}', {staged.DETAIL})",
+        **{name: f"IF(_is_erased OR _may_be_erased, NULL, {name})" for name in staged.RAW},
+    }
     facts = [name for name in (staged.LATE, staged.ROUNDED) if name in records.columns]  # of records that count
-    no_facts = {name: F.expr(f"NOT _is_erased AND {name}") for name in facts}
-    return records.withColumns({staged.REASON: reason, **no_bytes, **no_facts}).drop("_is_erased").localCheckpoint()
+    changes |= {name: f"NOT _is_erased AND {name}" for name in facts}
+    changed_records = records.withColumns({name: F.expr(sql) for name, sql in changes.items()})
+    return changed_records.drop("_is_erased", "_may_be_erased").localCheckpoint()
 
 
 def _with_erased_bytes(
-    context: TableContext, marks: Marks, records: DataFrame, is_rejected: str, place: Mapping[str, str]
+    context: TableContext, marks: Marks, records: DataFrame, place: Mapping[str, str], end_sql: str
 ) -> DataFrame:
-    """Return records of which a rejected one is erased, too, if its key is, or an element of its record."""
+    """Return records of which a rejected one is erased, too, if its key is, or an element of its record.
+
+    It may be erased if its key cannot be read, and it was read before a key was erased.
+    """
+    is_rejected = f"{staged.REASON} IS NOT NULL AND NOT {staged.REASON} IN ({', '.join(map(quoted, staged.NO_ROWS))})"
     rejected = records.where(f"{is_rejected} AND NOT _is_erased")
     if rejected.isEmpty():
         return records
     names = [staged.PARTITION, staged.POSITION]
-    places = records.where("_is_erased").select(*names)
+    places = records.where("_is_erased").selectExpr(*names, "true AS _has_erased", "true AS _has_key")
     raw = [staged.TIME, *names, staged.SEQUENCE, *staged.RAW]
     with_bytes = rejected.where(" OR ".join(f"{name} IS NOT NULL" for name in staged.RAW)).select(*raw)
     if context.table.key and (keys := stage_columns(context, with_bytes, context.table.key, "replay")) is not None:
-        key_hash = f"IF({staged.REASON} IS NULL, {marks.hash_of(*(f'`{name}`' for name in context.table.key))}, NULL)"
-        places = places.union(marks.concerned(keys, key_hash, *place.values()).where("_erased").select(*names))
-    marked_places = places.distinct().withColumn("_has_erased", F.lit(True))
-    joined_records = records.join(F.broadcast(marked_places), names, "left")
-    is_erased = F.expr(f"_is_erased OR ({is_rejected} AND _has_erased IS NOT NULL)")
-    return joined_records.withColumn("_is_erased", is_erased).drop("_has_erased")
+        keys = keys.where(f"{staged.REASON} IS NULL")
+        key_hash = marks.hash_of(*(f"`{name}`" for name in context.table.key))
+        marked_keys = marks.concerned(keys, key_hash, *place.values())
+        places = places.union(marked_keys.selectExpr(*names, "_erased AS _has_erased", "true AS _has_key"))
+    facts = (F.expr(f"bool_or({name})").alias(name) for name in ("_has_erased", "_has_key"))
+    joined_records = records.join(F.broadcast(places.groupBy(*names).agg(*facts)), names, "left")
+    is_erased = f"_is_erased OR ({is_rejected} AND coalesce(_has_erased, false))"
+    may_be_erased = f"{is_rejected} AND NOT coalesce(_has_key, false) AND {end_sql}"
+    flags = {"_may_be_erased": F.expr(may_be_erased), "_is_erased": F.expr(is_erased)}
+    return joined_records.withColumns(flags).drop("_has_erased", "_has_key")

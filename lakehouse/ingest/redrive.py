@@ -140,7 +140,7 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     later_times = rows.where("order_time IS NOT NULL").selectExpr(
         *RECORD_COLUMNS[1:3], f"order_time AS {staged.ORDER_TIME}"
     )
-    records = leave_out_erased(context, with_order_times(records, later_times), part.source)
+    records = leave_out_erased(context, with_order_times(records, later_times), part.source, are_stored=True)
     unresolved = None
     if context.table.has_elements:
         stored_rows = _of_reason(context.stored_table(rejected_layout).rows(), part.reason)

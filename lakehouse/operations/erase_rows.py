@@ -74,7 +74,8 @@ def erase(context: TableContext, where: str | None, exports: Iterable[Export] = 
         changes = retry_on_conflict(lambda: _remove_changes(context, where))
         removed[context.table.changes_name] = removed.get(context.table.changes_name, 0) + changes
     refresh_all(context)
-    return Erasure(removed, rejected.unreadable, dict(_replace_exports(context, exports)) if removed else {})
+    written_exports = _replace_exports(context, exports) if marks or any(removed.values()) else ()
+    return Erasure(removed, rejected.unreadable, dict(written_exports))
 
 
 def _replace_exports(context: TableContext, exports: Iterable[Export]) -> Iterator[tuple[str, str | None]]:

@@ -22,6 +22,8 @@ _WHITE = re.compile(rb"[ \t\r\n]*+")
 _SOUND = re.compile(rb'(?:[^"]++|' + _STRING + rb"[ \t\r\n]*+(?=[,:\]}]))*+", re.DOTALL)
 """An object in which something of JSON follows each text: in no other is it certain where texts begin."""
 _MARK = b"\xef\xbb\xbf"
+_BETWEEN = re.compile(rb"(?:[ \t\r\n]|" + _MARK + rb")*+")  # a mark, too, if files were joined
+_INSIDE = b",:]}"  # what follows only within an object or an array
 
 
 def split_elements(data: bytes) -> Iterator[PlacedValues]:
@@ -84,15 +86,18 @@ def _scan_objects(data: bytes, position: int) -> Iterator[bytes]:
     place = 0
     while position < len(data):
         end = _end_of_element(data, position, place)
-        following = _skip_white(data, end)
-        if following < len(data):
-            fact = f"element {place:,}, which begins at byte {position:,}"
-            if data[following : following + 1] != b"{":
-                raise FileFault(place, f"{fact}, is not followed by an object, but by something else at byte {end:,}")
-            if not _SOUND.fullmatch(data, position, end):
-                raise FileFault(place, f"{fact}, has a text that does not end: what follows is not certain")
+        following = match.end() if (match := _BETWEEN.match(data, end)) else end
+        letter, fact = data[following : following + 1], f"element {place:,}, which begins at byte {position:,}"
+        if letter and not _SOUND.fullmatch(data, position, end):
+            raise FileFault(place, f"{fact}, has a text that does not end: what follows is not certain")
+        if letter and letter in _INSIDE:
+            raise FileFault(place, f"{fact}, ends before {letter.decode()!r} at byte {following:,}")
         yield data[position:end]
         place, position = place + 1, following
+        if letter not in (b"", b"{"):
+            raise FileFault(
+                place, f"after element {place - 1:,}, byte {following:,} begins {letter!r}: expected an object"
+            )
 
 
 def _end_of_element(data: bytes, position: int, place: int) -> int:

@@ -142,16 +142,22 @@ def _until_line_end(chunks: Iterator[bytes], rest: bytes, begin: int) -> bytes:
 
 def _without_others(lines: Iterator[PlacedValues], form: FileForm) -> Iterator[PlacedValues]:
     """Return the lines from the first one of a file on, without those that are left out."""
-    lines = _without_titles(lines, form.title_lines) if form.title_lines else lines
+    lines = _without_titles(lines, form) if form.title_lines else lines
     lines = _without_header(lines, form) if form.header else lines
     return _without_totals(lines, form.total_lines) if form.total_lines else lines
 
 
-def _without_titles(lines: Iterator[PlacedValues], count: int) -> Iterator[PlacedValues]:
+def _without_titles(lines: Iterator[PlacedValues], form: FileForm) -> Iterator[PlacedValues]:
+    """Yield the lines after the titles; a file that has lines must have these, and the header if one is declared."""
+    seen, place = 0, 0
     for places, values in lines:
-        if len(values) > count:
-            yield places[count:], values[count:]
-        count = max(0, count - len(values))
+        left = max(0, form.title_lines - seen)
+        if len(values) > left:
+            yield places[left:], values[left:]
+        seen, place = seen + len(values), int(places[-1]) if len(places) else place
+    if seen and seen < form.title_lines + bool(form.header):
+        follows = ", and the header" if form.header else ""
+        raise FileFault(place, f"the file ends before its {form.title_lines:,} title lines{follows}")
 
 
 def _without_totals(lines: Iterator[PlacedValues], count: int) -> Iterator[PlacedValues]:

@@ -167,3 +167,23 @@ def test_the_lines_in_front_of_a_header_are_counted(folder: Path) -> None:
     output = new_table("sheet", "--from-sample", "sheet.csv")
     assert "2 lines in front of it are not records: source=Files(..., header=..., title_lines=2)" in output
     assert [column.name for column in declared_table("sheet").columns] == ["day", "amount", "who"]
+
+
+def test_rows_in_front_of_what_looks_like_a_header_are_records(folder: Path) -> None:
+    Path("rows.csv").write_text("1,ann\n2,bob\nx,unknown\n3,carl\n4,dora\n")
+    assert "from 5 records" in new_table("rows", "--from-sample", "rows.csv")
+
+
+@pytest.mark.parametrize("lines", [['{"id": 0, "n": NaN}'], ['{"id": 0, "id": 1, "n": 2}'], ["{bad"]])
+def test_lines_of_json_are_records_although_the_first_one_is_odd(folder: Path, lines: list[str]) -> None:
+    Path("lines.jsonl").write_text("\n".join([*lines, *(f'{{"id": {number}, "n": 5}}' for number in range(1, 40))]))
+    output = new_table("lines", "--from-sample", "lines.jsonl", "--records", "30")
+    assert "each='element'" not in output
+    assert "from 30 records" in output
+
+
+def test_a_large_array_over_many_lines_is_read_by_element(folder: Path) -> None:
+    Path("array.json").write_text(json.dumps([{"id": number, "n": 5} for number in range(60)], indent=0))
+    output = new_table("array", "--from-sample", "array.json", "--records", "30")
+    assert "each='element'" in output
+    assert "from 30 records" in output

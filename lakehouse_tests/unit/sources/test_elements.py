@@ -99,8 +99,10 @@ def test_an_object_with_a_wrong_letter_makes_no_other_rows(
         (
             b'{"a":1}, {"a":2}',
             [],
-            "element 0, which begins at byte 0, is not followed by an object, but by something else at byte 7",
+            "element 0, which begins at byte 0, ends before ',' at byte 7",
         ),
+        (b'{"a":1}\n\xef\xbb\xbf{"a":2}', [b'{"a":1}', b'{"a":2}'], None),
+        (b'{"a":1} # end', [b'{"a":1}'], "after element 0, byte 8 begins b'#': expected an object"),
         (
             b'{"a":"x, "n":{"m":1}}{"b":"y}{"b":2}',
             [],

@@ -152,3 +152,12 @@ def test_lines_of_access_logs_of_s3_are_rows() -> None:
     ]
     assert [verdict["_reason"] for verdict in verdicts if verdict["_reason"]] == ["no_match"]
     assert rows == expected["rows"]
+
+
+@pytest.mark.parametrize(("text", "titles"), [("a;b\n1;2\n", 3), ("a;b\n1;2\n", 2), ("a;b\n1;2\n", 1), ("T\n", 2)])
+def test_a_file_with_fewer_titles_is_a_rejected_record(tmp_path: Path, text: str, titles: int) -> None:
+    (tmp_path / "sheet.csv").write_text(text)
+    part = FilePart(str(tmp_path), "sheet.csv", chunk_hashes(str(tmp_path), "sheet.csv"))
+    (batch,) = read_part(part, form_of(Files("sheets", header="a;b", title_lines=titles), "utf-8"))
+    assert batch.fault is not None
+    assert "title lines, and the header" in batch.fault or "expected the header 'a;b'" in batch.fault

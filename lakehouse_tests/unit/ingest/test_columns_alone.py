@@ -1,4 +1,4 @@
-"""Some columns of a record are read alone, whatever else the declaration has."""
+"""Some columns of a record are read alone, with no other rule of the declaration."""
 
 from dataclasses import replace
 from typing import Any

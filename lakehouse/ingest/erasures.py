@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -204,8 +205,8 @@ def leave_out_erased(
     records = records.withColumn("_is_erased", F.expr(" OR ".join(hashes))).drop(*hashes)
     records = records.withColumn("_may_be_erased", F.lit(False))
     if table.key or table.has_elements:
-        end_sql = "false" if are_stored or not table.key else marks.is_before_an_end(source)
-        records = _with_erased_bytes(context, marks, records.localCheckpoint(), place, end_sql)
+        may_be_erased = None if are_stored or not table.key else partial(marks.is_before_an_end, source)
+        records = _with_erased_bytes(context, marks, records.localCheckpoint(), place, may_be_erased)
     changes = {
         staged.REASON: f"IF(_is_erased, '{staged.ERASED}', {staged.REASON})",
         staged.DETAIL: f"IF(_may_be_erased, '{_NO_BYTES}', {staged.DETAIL})",
@@ -218,11 +219,15 @@ def leave_out_erased(
 
 
 def _with_erased_bytes(
-    context: TableContext, marks: Marks, records: DataFrame, place: Mapping[str, str], end_sql: str
+    context: TableContext,
+    marks: Marks,
+    records: DataFrame,
+    place: Mapping[str, str],
+    is_before_an_end: Callable[[], str] | None,
 ) -> DataFrame:
     """Return records of which a rejected one is erased, too, if its key is, or an element of its record.
 
-    It may be erased if its key cannot be read, and it was read before a key was erased.
+    It may be erased if its key cannot be read, and ``is_before_an_end``: it was read before a key was erased.
     """
     is_rejected = f"{staged.REASON} IS NOT NULL AND NOT {staged.REASON} IN ({', '.join(map(quoted, staged.NO_ROWS))})"
     rejected = records.where(f"{is_rejected} AND NOT _is_erased")
@@ -240,6 +245,7 @@ def _with_erased_bytes(
     facts = (F.expr(f"bool_or({name})").alias(name) for name in ("_has_erased", "_has_key"))
     joined_records = records.join(F.broadcast(places.groupBy(*names).agg(*facts)), names, "left")
     is_erased = f"_is_erased OR ({is_rejected} AND coalesce(_has_erased, false))"
-    may_be_erased = f"{is_rejected} AND NOT coalesce(_has_key, false) AND {end_sql}"
+    is_early = is_before_an_end() if is_before_an_end else "false"
+    may_be_erased = f"{is_rejected} AND NOT coalesce(_has_key, false) AND {is_early}"
     flags = {"_may_be_erased": F.expr(may_be_erased), "_is_erased": F.expr(is_erased)}
     return joined_records.withColumns(flags).drop("_has_erased", "_has_key")

@@ -23,7 +23,7 @@ from lakehouse.derived.refresh import refresh_all
 from lakehouse.errors import LakehouseError
 from lakehouse.exports.exporter import Exporter
 from lakehouse.ingest.deletes import deletes_layout, settle_deletes
-from lakehouse.ingest.erasures import Marks, add_marks, read_marks, stage_columns
+from lakehouse.ingest.erasures import Marks, add_marks, erased_layout, has_marks, read_marks, stage_columns
 from lakehouse.ingest.load import base_layout
 from lakehouse.ingest.redrive import RECORD_COLUMNS
 from lakehouse.ingest.rejected_records import rejected_layout
@@ -63,6 +63,8 @@ def erase(context: TableContext, where: str | None, exports: Iterable[Export] = 
     require_no_switch(context.settings, context.table)
     refresh_all(context)
     rejected = _Rejected.of(context, {*context.table.key, *(named_columns(where) if where else ())})
+    if has_marks(context):
+        context.stored_table(erased_layout).ensure()
     marks = read_marks(context)
     if where is not None:
         marks = _mark_keys(context, where, rejected) or marks

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path as FilePath
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Rejection
@@ -34,14 +35,14 @@ class Avro(SchemaFormat):
     and decimals are read by their logical types: a column of such a type needs neither ``pattern`` nor ``epoch``. Enums
     are texts. A number of 32 bits becomes the shortest decimal number that rounds to it.
 
-    With ``schema``, the text of a schema, records have nothing in front: each is one value of this schema. With
+    With ``schema``, the text of a schema or its file, records have nothing in front: each is one value of it. With
     ``schemas``, they are in single-object encoding: the fingerprint in front chooses one of these texts. No registry is
     used then. ``named_branches``: a value of a union of several types is an object with one field, which is named after
     the branch that was written; without it, the value is that of the branch.
     """
 
-    schema: str | None = None
-    schemas: Sequence[str] | None = None
+    schema: str | FilePath | None = None
+    schemas: Sequence[str | FilePath] | None = None
     named_branches: bool = False
     own_schemas: OwnSchemas | None = field(init=False, repr=False, compare=False)
     framed: bool = field(init=False, repr=False, compare=False)

@@ -7,6 +7,7 @@ Only the driver reads their texts; Spark's workers get what is made of them, wit
 
 import struct
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from lakehouse.decoding.column_types import Problem
@@ -77,10 +78,10 @@ class OwnSchemas(NamedTuple):
         return list(self.schemas.by_id.items())[-1]
 
 
-def read_own_schemas(schema: str | None, schemas: Sequence[str] | None) -> OwnSchemas | None:
-    """Read the declared texts: ``schema`` of values without a header, or ``schemas`` of single objects.
+def read_own_schemas(schema: str | Path | None, schemas: Sequence[str | Path] | None) -> OwnSchemas | None:
+    """Read the declared texts, or files: ``schema`` of values without a header, or ``schemas`` of single objects.
 
-    Returns ``None`` if there are none. What is not a text is left out: another rule refuses it.
+    Returns ``None`` if there are none. What is neither is left out: another rule refuses it.
     """
     if schema is None and schemas is None:
         return None
@@ -90,8 +91,9 @@ def read_own_schemas(schema: str | None, schemas: Sequence[str] | None) -> OwnSc
     meanings, errors, twins = list[str](), list[str](), list[str]()
     for place, text in texts.items():
         try:
-            read_schema = _read_schema(text) if isinstance(text, str) else None
-        except UnusableSchemaError as error:
+            content = text.read_text("utf-8") if isinstance(text, Path) else text
+            read_schema = _read_schema(content) if isinstance(content, str) else None
+        except (UnusableSchemaError, OSError, UnicodeDecodeError) as error:
             errors.append(f"{place} of Avro cannot be used: {error}")
             continue
         if read_schema is None:
@@ -105,7 +107,7 @@ def read_own_schemas(schema: str | None, schemas: Sequence[str] | None) -> OwnSc
 
 
 def own_schema_problems(
-    schema: str | None, schemas: Sequence[str] | None, own_schemas: OwnSchemas | None
+    schema: str | Path | None, schemas: Sequence[str | Path] | None, own_schemas: OwnSchemas | None
 ) -> Iterator[Problem]:
     """Yield what is wrong with the options for declared schemas, and with the schemas themselves."""
     if schema is not None and schemas is not None:

@@ -9,7 +9,7 @@ it still reads other formats.
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import WriterSchema
@@ -27,6 +27,17 @@ _MISSING = "reading Protobuf needs the Python package protobuf: install protobuf
 
 read_varint = varint_reader("invalid_protobuf")
 """Read a whole number of 64 bits without a sign."""
+
+
+class OwnSchema(NamedTuple):
+    """A declared schema whose first message is the declared one; ``meaning`` is a hash of what it means.
+
+    ``error`` says why it cannot be used; then there is no schema.
+    """
+
+    schema: WriterSchema | None
+    meaning: str
+    error: str = ""
 
 
 class LoadedSchema:

@@ -33,20 +33,24 @@ _FIXED_SIZES = {1: 8, 5: 4}
 _ITEM_SIZES = {"double": 8, "fixed64": 8, "sfixed64": 8, "float": 4, "fixed32": 4, "sfixed32": 4}
 
 
-def reader_of(schema: WriterSchema, state: MemoryCounter | None = None) -> Reader:
+def reader_of(schema: WriterSchema, state: MemoryCounter | None = None, *, is_own: bool = False) -> Reader:
     """Return a reader of records of a schema; ``state`` has the memory of the record that was read last.
 
+    If the schema ``is_own``, records are its first message, and the place of their message is not in front of them.
     The reader raises ``Rejection`` with one of the reasons ``truncated``, ``invalid_utf8``, ``invalid_protobuf``,
     ``unusable_schema`` and ``too_large``. This function raises ``Rejection`` with the reason ``unusable_schema`` if no
     record of the schema can be read.
     """
     record_state = state or MemoryCounter()
     loaded = load_schema(schema)
-    first_name, read_message = loaded.roots[0][0], _MessageReader(loaded, record_state).read
+    first_name = loaded.first_message.full_name if is_own else loaded.roots[0][0]
+    read_message = _MessageReader(loaded, record_state).read
 
     def read_record(data: bytes, start: int) -> dict[str, Any]:
         record_state.memory = 0
         try:
+            if is_own:
+                return read_message(data, start, first_name)
             if data[start] == 0:  # the short form for the first message
                 return read_message(data, start + 1, first_name)
             indexes, pos = read_indexes(data, start)

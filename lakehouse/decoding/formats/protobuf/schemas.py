@@ -54,7 +54,7 @@ _CONFLUENT = {
     """,
 }
 """The files that Confluent's registry has for every schema."""
-_IMPORT = re.compile(r"""\bimport\s+(?:public\s+|weak\s+)?["']([^"'\n]+)["']\s*;""")
+IMPORT = re.compile(r"""\bimport\s+(?:public\s+|weak\s+)?["']([^"'\n]+)["']\s*;""")
 _LOG_LINE = re.compile(r"^(WARNING: All log messages|[IWE]\d{4} ).*$", re.MULTILINE)
 _ENTRY_OPTION, _ENTRY_MARK = re.compile(r"\boption\s+map_entry\s*=\s*true\s*;"), "map_entry = true"
 
@@ -135,7 +135,7 @@ def _unnamed_files(texts: list[str], files: Mapping[str, str]) -> dict[str, str]
     unnamed_files = {f"reference_{index}.proto": reference for index, reference in enumerate(texts[:-1])}
     first_importers: dict[str, int] = {}
     for index, importing_text in enumerate(texts):
-        for name in _IMPORT.findall(importing_text):
+        for name in IMPORT.findall(importing_text):
             first_importers.setdefault(name, index)
     for name, index in first_importers.items():
         if name not in {**_CONFLUENT, **files} and not any((folder / name).is_file() for folder in _LIBRARY_FOLDERS):

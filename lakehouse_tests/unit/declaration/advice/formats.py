@@ -14,6 +14,7 @@ from lakehouse.declaration import (
     FixedWidth,
     Json,
     Logfmt,
+    Protobuf,
     Regex,
     Text,
     ValueOrObject,
@@ -46,6 +47,7 @@ class Frameless(Barred):
 
 FIELDS = ["id", "time", "stars"]
 REGEX = Regex(r"(?P<id>\S+) (?P<time>\S+) (?P<stars>\S+)")
+MESSAGE = 'syntax = "proto3"; message A { string id = 1; string time = 2; double stars = 3; }'
 FIXED = FixedWidth([("id", 0, 8), ("time", 8, 40), ("stars", 40, 41)])
 SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "note", "type": "string"}]}'
 WHOLE_SCHEMA = "Correct the text of the schema. It must be that of a record, with all types that it refers to."
@@ -185,6 +187,16 @@ EXAMPLES = [
         "Did you mean town? Name one of its fields: id, time, stars, town.",
         with_columns(Column("town", "STRING", "Where.", source="twon"), format=Csv([*FIELDS, "town"])),
         with_columns(Column("town", "STRING", "Where."), format=Csv([*FIELDS, "town"])),
+    ),
+    of_table(
+        "the schema of Protobuf cannot be used: it has no message 'B', but A",
+        "Name a file, or write its text; message= is the full name of a message in it, such as a.B.",
+        format=[Protobuf(MESSAGE, "B"), Protobuf(MESSAGE, "A")],
+    ),
+    of_table(
+        "Protobuf has message or imports without schema",
+        "Add schema=, or remove them.",
+        format=[Protobuf(message="A"), Protobuf(MESSAGE, "A")],
     ),
     of_table(
         "the pattern of Regex cannot be used: Invalid regular expression: missing ): (?P<id>.*",

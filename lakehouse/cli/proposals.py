@@ -37,12 +37,12 @@ _HEADER = (
     " source=Files(..., header=...)."
 )
 _ELEMENTS = (
-    "The records are parts of lines, or of several. To read such files, write source=Files(..., each='element'). If"
-    " a record of a topic has several, write rows_from=Explode((), single_object=True)."
+    "A line does not hold exactly one record. To read such files, write source=Files(..., each='element') in place of"
+    " topic=. If a record of a topic has several, write rows_from=Explode((), single_object=True)."
 )
 _TITLES = (
-    "{0} lines in front of it are not records: source=Files(..., header=..., title_lines={0}). If the last lines of the"
-    " files are totals, add total_lines=."
+    "{0} lines in front of the header are not records: source=Files(..., header=..., title_lines={0}). If the last"
+    " lines of the files are totals, add total_lines=."
 )
 _MAX_SAMPLE = 64_000_000  # bytes of a file in which elements are searched
 _MAX_TITLES = 20  # lines that are searched for a header
@@ -83,11 +83,13 @@ def _read_form(
 
     form = likely_formats(lines)[0]
     for titles in range(min(_MAX_TITLES, len(lines))):
-        if titles and _is_row(form, lines[titles - 1]):
+        form = likely_formats(lines[titles:])[0] if titles else form
+        if titles and (not form.is_text or _is_row(form, lines[titles - 1])):
             break
         named_form = form.with_header([line for line in lines[titles:] if line])
         if named_form:
             return named_form, lines[titles + 1 :], (_HEADER, *([_TITLES.format(titles)] if titles else []))
+    form = likely_formats(lines)[0]
     return form if form.is_text and form.written is None else FORMATS[0], lines, ()
 
 

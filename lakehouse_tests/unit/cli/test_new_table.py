@@ -165,7 +165,7 @@ def test_the_lines_in_front_of_a_header_are_counted(folder: Path) -> None:
     sheet = "Sales 2026;;\nmade today;;\n\nday;amount;who\n1;10;Ann\n2;20;Bob\n3;7;Ann\n"
     Path("sheet.csv").write_text(sheet)
     output = new_table("sheet", "--from-sample", "sheet.csv")
-    assert "2 lines in front of it are not records: source=Files(..., header=..., title_lines=2)" in output
+    assert "2 lines in front of the header are not records: source=Files(..., header=..., title_lines=2)" in output
     assert [column.name for column in declared_table("sheet").columns] == ["day", "amount", "who"]
 
 
@@ -187,3 +187,12 @@ def test_a_large_array_over_many_lines_is_read_by_element(folder: Path) -> None:
     output = new_table("array", "--from-sample", "array.json", "--records", "30")
     assert "each='element'" in output
     assert "from 30 records" in output
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_titles_without_delimiters_are_counted(folder: Path, delimiter: str) -> None:
+    rows = [["id", "name", "amount"], *([f"{number}", "Ann", "5"] for number in range(8))]
+    lines = ["Sales report", "By Excel", *map(delimiter.join, rows)]
+    Path("report.csv").write_text("\n".join(lines))
+    assert "title_lines=2" in new_table("report", "--from-sample", "report.csv")
+    assert [column.name for column in declared_table("report").columns] == ["id", "name", "amount"]

@@ -22,7 +22,11 @@ _NO_MATCH = "no_match"
 _GROUP = re.compile(r"\(\?P?<(\w+)>")
 _AHEAD, _AHEAD_BYTES = 2_000, 1_000_000  # values, and bytes of them, that are matched at once
 _Groups = Mapping[str, str | None]
-_ACTION = "Write a regular expression as RE2 knows it, in which each group is (?P<name>...) or (?:...)."
+_ACTION = (
+    "Write a regular expression as RE2 knows it, in which each group is (?P<name>...) or (?:...). RE2 has no"
+    " look-ahead, no look-behind and no back-reference."
+)
+_PLACES = 'Name each as in Python: [("id", 0, 8), ("name", 8, 30)] are line[0:8] and line[8:30].'
 
 
 class _ReadOnly(TextFormat):
@@ -38,8 +42,7 @@ class Regex(_ReadOnly):
     r"""Each value is one line that the regular expression ``pattern`` matches from its first character to its last.
 
     A group with a name, such as ``(?P<status>\d+)``, is a field; an empty one is null. The expressions are those of
-    RE2, which take no longer for any text: no backreferences, and no look-around. A line that does not match is
-    rejected.
+    RE2, which are slow for no text: without back-references and look-around. A line that does not match is rejected.
     """
 
     pattern: str
@@ -63,7 +66,10 @@ class Regex(_ReadOnly):
             yield f"the pattern of Regex cannot be used: {error}", _ACTION
             return
         if not groups or tuple(groups) != self.field_names:
-            yield "the pattern of Regex has no group with a name, or one that it does not use", _ACTION
+            yield "the pattern of Regex has no group (?P<name>...) for a field", _ACTION
+        for name, count in Counter(self.field_names).items():
+            if count > 1:
+                yield f"the group {name!r} of Regex is there twice", "Give each group its own name."
 
     def text_parser(self) -> "RegexParser":
         """Return a parser of lines."""
@@ -127,7 +133,7 @@ def _anchored(pattern: str) -> str:
 
 @dataclass(frozen=True)
 class FixedWidth(_ReadOnly):
-    """Each value is one line with fields at fixed places: a name, the first character from 0, and that after the last.
+    """Each value is one line with fields at fixed places: ``("id", 0, 6)`` are the characters ``line[0:6]``.
 
     White space around a field is not part of it; an empty field, and one after the end of a line, is null.
     """
@@ -137,8 +143,10 @@ class FixedWidth(_ReadOnly):
     __repr__ = show_options
 
     def __post_init__(self) -> None:
-        """Make lists tuples, so that both are the same declaration."""
-        object.__setattr__(self, "places", tuple(map(tuple, self.places)))
+        """Make lists tuples, so that both are the same declaration; ``problems`` refuses everything else."""
+        if isinstance(self.places, list):
+            places = tuple(tuple(place) if isinstance(place, list) else place for place in self.places)
+            object.__setattr__(self, "places", places)
 
     @property
     def field_names(self) -> Sequence[str]:
@@ -148,12 +156,13 @@ class FixedWidth(_ReadOnly):
     def problems(self) -> Iterator[Problem]:
         """Yield what is wrong with the places and the encoding."""
         yield from super().problems()
-        if not self.places:
-            yield "FixedWidth needs the places of its fields", 'Name each, for example [("id", 0, 8), ("name", 8, 30)].'
-        for name, start, end in self.places:
-            if not (name and 0 <= start < end):
-                message = f"field {name!r} of FixedWidth has the place {start} to {end}"
-                yield message, "Write its name, its first character from 0, and that after its last."
+        if not self.places or not isinstance(self.places, tuple):
+            yield "FixedWidth needs a list with the places of its fields", _PLACES
+            return
+        for place in self.places:
+            if not _is_place(place):
+                yield f"FixedWidth has the place {place!r}", _PLACES
+                return
         for name, count in Counter(self.field_names).items():
             if count > 1:
                 yield f"field {name!r} of FixedWidth is listed twice", "Give each field its own name."
@@ -161,6 +170,13 @@ class FixedWidth(_ReadOnly):
     def text_parser(self) -> "FixedWidthParser":
         """Return a parser of lines."""
         return FixedWidthParser(tuple(self.places))
+
+
+def _is_place(place: Any) -> bool:
+    if not (isinstance(place, tuple) and len(place) == 3):
+        return False
+    name, start, end = place
+    return isinstance(name, str) and bool(name) and type(start) is type(end) is int and 0 <= start < end
 
 
 class FixedWidthParser(TextParser):

@@ -200,22 +200,29 @@ EXAMPLES = [
     ),
     of_table(
         "the pattern of Regex cannot be used: Invalid regular expression: missing ): (?P<id>.*",
-        "Write a regular expression as RE2 knows it, in which each group is (?P<name>...) or (?:...).",
+        "Write a regular expression as RE2 knows it, in which each group is (?P<name>...) or (?:...). RE2 has no"
+        " look-ahead, no look-behind and no back-reference.",
         format=[Regex("(?P<id>.*"), REGEX],
     ),
     of_table(
-        "the pattern of Regex has no group with a name, or one that it does not use",
-        "Write a regular expression as RE2 knows it, in which each group is (?P<name>...) or (?:...).",
+        "the pattern of Regex has no group (?P<name>...) for a field",
+        "Write a regular expression as RE2 knows it, in which each group is (?P<name>...) or (?:...). RE2 has no"
+        " look-ahead, no look-behind and no back-reference.",
         format=[Regex(".*"), REGEX],
     ),
     of_table(
-        "FixedWidth needs the places of its fields",
-        'Name each, for example [("id", 0, 8), ("name", 8, 30)].',
+        "the group 'id' of Regex is there twice",
+        "Give each group its own name.",
+        format=[Regex(f"{REGEX.pattern}|(?P<id>x)"), REGEX],
+    ),
+    of_table(
+        "FixedWidth needs a list with the places of its fields",
+        'Name each as in Python: [("id", 0, 8), ("name", 8, 30)] are line[0:8] and line[8:30].',
         format=[FixedWidth([]), FIXED],
     ),
     of_table(
-        "field 'id' of FixedWidth has the place 8 to 8",
-        "Write its name, its first character from 0, and that after its last.",
+        "FixedWidth has the place ('id', 8, 8)",
+        'Name each as in Python: [("id", 0, 8), ("name", 8, 30)] are line[0:8] and line[8:30].',
         format=[FixedWidth([("id", 8, 8), *FIXED.places[1:]]), FIXED],
     ),
     of_table(

@@ -1,9 +1,10 @@
 """``new-table``: a first declaration, proposed from real records."""
 
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
+_MAX_SAMPLE = 64_000_000  # bytes of a file in which elements are searched
 _NEEDED_RECORDS = (
     "Choose a topic, or a file of lines, with records in one format. Or declare the table by hand: format=Text() stores"
     " each value as it is."
@@ -71,7 +73,7 @@ def new_table(
     --from-topic uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the
     embedded broker of this home, unless it runs already, and stops it at the end.
     """
-    from lakehouse.cli.proposals import declaration_text, propose_for_sample, propose_for_topics, read_sample
+    from lakehouse.cli.proposals import declaration_text, propose_for_sample, propose_for_topics
     from lakehouse.declaration.table import require_distinct_names
     from lakehouse.discovery import find_readable_tables
 
@@ -191,3 +193,50 @@ def _free_file(settings: "Settings", new: str) -> Path:
         if path.exists():
             raise typer.BadParameter(f"{path} already exists", param_hint="NAME")
     return file
+
+
+class Sample(NamedTuple):
+    """The records of a sample: its lines, or the elements of its array or its objects if lines have parts of them."""
+
+    values: list[bytes | None]
+    are_elements: bool = False
+
+
+def read_sample(file: str, count: int) -> Sample:
+    """Read the records of a sample, at most ``count``; lines that are empty are none."""
+    try:
+        with Path(file).open("rb") as lines:
+            values = [line.rstrip(b"\r\n") for line, _ in zip(lines, range(count), strict=False) if line.strip()]
+        elements = _elements_of(Path(file), count) if _are_parts(values) else []
+    except OSError as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="--from-sample") from None
+    return Sample([*(elements or values)], are_elements=bool(elements))
+
+
+def _are_parts(lines: "Sequence[bytes]") -> bool:
+    """Whether most lines that begin like JSON are parts of an array or an object, or several."""
+    from lakehouse.decoding.fields import Rejection
+    from lakehouse.decoding.json_parsing import JsonOptions, parse_json, utf8_text
+
+    options, begun, whole = JsonOptions("null", "last"), 0, 0
+    for line in lines:
+        if line.lstrip().startswith((b"{", b"[")):
+            begun += 1
+            with suppress(Rejection, RecursionError):
+                parse_json(utf8_text(line), options)
+                whole += 1
+    return bool(begun) and whole * 2 <= begun
+
+
+def _elements_of(file: Path, count: int) -> list[bytes]:
+    """The first elements of the array, or objects, in a file; of one that is damaged, those before that."""
+    from lakehouse.decoding.files.elements import split_elements
+    from lakehouse.decoding.files.lines import FileFault
+
+    elements = list[bytes]()
+    with file.open("rb") as opened_file, suppress(FileFault):
+        for _, values in split_elements(opened_file.read(_MAX_SAMPLE)):
+            elements += values.to_pylist()
+            if len(elements) >= count:
+                break
+    return elements[:count]

@@ -5,11 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import takewhile
-from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
-
-import typer
+from typing import TYPE_CHECKING, TypeVar
 
 from lakehouse.cli.output import count_text
 from lakehouse.cli.table_session import broker, registry
@@ -20,6 +17,7 @@ from lakehouse.errors import LakehouseError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lakehouse.cli.new_table import Sample
     from lakehouse.declaration import FieldIs, HeaderIs
     from lakehouse.declaration.inference.proposal import Proposal
     from lakehouse.declaration.inference.proposed_changes import KeyedValue
@@ -44,7 +42,6 @@ _TITLES = (
     "{0} lines in front of the header are not records: source=Files(..., header=..., title_lines={0}). If the last"
     " lines of the files are totals, add total_lines=."
 )
-_MAX_SAMPLE = 64_000_000  # bytes of a file in which elements are searched
 _MAX_TITLES = 20  # lines that are searched for a header
 _MAX_SHOWN = 5  # fingerprints of schemas
 _CHECKED = (
@@ -113,53 +110,6 @@ def choose(
         what = f"None of {len(records):,} records meets {condition_text}"
         raise LakehouseError(what, action="Correct --where, or read more records with --records.")
     return chosen_records, condition
-
-
-class Sample(NamedTuple):
-    """The records of a sample: its lines, or the elements of its array or its objects if lines have parts of them."""
-
-    values: list[bytes | None]
-    are_elements: bool = False
-
-
-def read_sample(file: str, count: int) -> Sample:
-    """Read the records of a sample, at most ``count``; lines that are empty are none."""
-    try:
-        with Path(file).open("rb") as lines:
-            values = [line.rstrip(b"\r\n") for line, _ in zip(lines, range(count), strict=False) if line.strip()]
-        elements = _elements_of(Path(file), count) if _are_parts(values) else []
-    except OSError as error:
-        raise typer.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="--from-sample") from None
-    return Sample([*(elements or values)], are_elements=bool(elements))
-
-
-def _are_parts(lines: Sequence[bytes]) -> bool:
-    """Whether most lines that begin like JSON are parts of an array or an object, or several."""
-    from lakehouse.decoding.fields import Rejection
-    from lakehouse.decoding.json_parsing import JsonOptions, parse_json, utf8_text
-
-    options, begun, whole = JsonOptions("null", "last"), 0, 0
-    for line in lines:
-        if line.lstrip().startswith((b"{", b"[")):
-            begun += 1
-            with suppress(Rejection, RecursionError):
-                parse_json(utf8_text(line), options)
-                whole += 1
-    return bool(begun) and whole * 2 <= begun
-
-
-def _elements_of(file: Path, count: int) -> list[bytes]:
-    """The first elements of the array, or objects, in a file; of one that is damaged, those before that."""
-    from lakehouse.decoding.files.elements import split_elements
-    from lakehouse.decoding.files.lines import FileFault
-
-    elements = list[bytes]()
-    with file.open("rb") as opened_file, suppress(FileFault):
-        for _, values in split_elements(opened_file.read(_MAX_SAMPLE)):
-            elements += values.to_pylist()
-            if len(elements) >= count:
-                break
-    return elements[:count]
 
 
 def propose_for_topics(settings: "Settings", topics: Sequence[str], count: int, where: str | None) -> "Proposal":

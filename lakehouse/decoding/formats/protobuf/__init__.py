@@ -2,6 +2,5 @@
 
 ``format`` is the format. ``schemas`` compiles schemas by protoc, and ``compiled`` is their stored form. ``reader``
 reads records by Google's library; ``nodes`` makes values of its messages, with those of ``values`` for known ones.
-``columns`` derives columns from a schema and a schema from columns, ``writing`` writes lines by one. ``own_schema``
-reads the schema of a format that needs no registry.
+``columns`` derives columns from a schema and a schema from columns, ``writing`` writes lines by one.
 """

@@ -57,7 +57,7 @@ class Protobuf(SchemaFormat):
         """Compile the declared schema; without one, the schemas come from a registry."""
         own_schema = None
         if self.schema is not None:
-            from lakehouse.decoding.formats.protobuf.own_schema import read_own_schema
+            from lakehouse.decoding.formats.protobuf.schemas import read_own_schema
 
             own_schema = read_own_schema(self.schema, self.message, self.imports)
         is_registered = own_schema is None
@@ -97,7 +97,7 @@ class Protobuf(SchemaFormat):
         """Return a writer of lines by a schema; by the declared one if there is one."""
         if self.own_schema is None or self.own_schema.schema is None:
             return super().writer(schema_id, schema)
-        from lakehouse.decoding.formats.protobuf.own_schema import write_message
+        from lakehouse.decoding.formats.protobuf.schemas import write_message
 
         return partial(write_message, self.own_schema.schema)
 

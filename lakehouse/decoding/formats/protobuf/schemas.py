@@ -1,4 +1,6 @@
-"""Compile registered schemas of Protobuf by protoc, in a child process with limits, and compare what they mean.
+"""Compile schemas of Protobuf by protoc, in a child process with limits, and compare what they mean.
+
+They are registered, or a file or a text of a declaration.
 
 Only the driver compiles. What a registry has may be anything, so a schema that crashes protoc, or takes too long, is
 one that cannot be used. Options, services and extensions change no record, but what they name must be there.
@@ -9,6 +11,7 @@ import json
 import re
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
@@ -21,8 +24,18 @@ from google.protobuf import descriptor_pb2
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import RegisteredSchema, UnusableSchemaError, WriterSchema
-from lakehouse.decoding.formats.protobuf.compiled import KIND, is_choice, is_entry, join_text, load_schema
+from lakehouse.decoding.formats.framing import FRAME_SIZE
+from lakehouse.decoding.formats.protobuf.compiled import (
+    KIND,
+    OwnSchema,
+    is_choice,
+    is_entry,
+    join_text,
+    load_schema,
+    split_text,
+)
 from lakehouse.decoding.formats.protobuf.reader import reader_of
+from lakehouse.decoding.formats.protobuf.writing import line_writer
 
 _SECONDS, _MAX_SIZE, _MAX_FILES = 20, 4 << 20, 250  # of one compilation; bytes and files that it reads
 _PROTOC = f"""
@@ -54,7 +67,9 @@ _CONFLUENT = {
     """,
 }
 """The files that Confluent's registry has for every schema."""
-IMPORT = re.compile(r"""\bimport\s+(?:public\s+|weak\s+)?["']([^"'\n]+)["']\s*;""")
+_HEADER = FRAME_SIZE + 1
+"""Bytes that a writer puts in front of a message, and that no record of an own schema has."""
+_IMPORT = re.compile(r"""\bimport\s+(?:public\s+|weak\s+)?["']([^"'\n]+)["']\s*;""")
 _LOG_LINE = re.compile(r"^(WARNING: All log messages|[IWE]\d{4} ).*$", re.MULTILINE)
 _ENTRY_OPTION, _ENTRY_MARK = re.compile(r"\boption\s+map_entry\s*=\s*true\s*;"), "map_entry = true"
 
@@ -135,7 +150,7 @@ def _unnamed_files(texts: list[str], files: Mapping[str, str]) -> dict[str, str]
     unnamed_files = {f"reference_{index}.proto": reference for index, reference in enumerate(texts[:-1])}
     first_importers: dict[str, int] = {}
     for index, importing_text in enumerate(texts):
-        for name in IMPORT.findall(importing_text):
+        for name in _IMPORT.findall(importing_text):
             first_importers.setdefault(name, index)
     for name, index in first_importers.items():
         if name not in {**_CONFLUENT, **files} and not any((folder / name).is_file() for folder in _LIBRARY_FOLDERS):
@@ -187,3 +202,39 @@ def _with_entries(descriptors: Any) -> Any:
             message.reserved_name.remove(_ENTRY_MARK)
             message.options.map_entry = True
     return descriptors
+
+
+def read_own_schema(schema: str | Path, message: str | None, imports: str | Path | None) -> OwnSchema:
+    """Read and compile a text, or a file, with the files that it imports from a folder.
+
+    The default folder is that of the file. Without ``message``, records are the first message of the file.
+    """
+    folder = Path(imports) if imports else schema.parent if isinstance(schema, Path) else None
+    try:
+        text = schema.read_text("utf-8") if isinstance(schema, Path) else schema
+        files = _imported_files(text, folder) if folder else {}
+        compiled = writer_schema(RegisteredSchema(text, tuple(files.values()), KIND, tuple(files.items())))
+        first_name, source, content = split_text(compiled)
+        names = load_schema(compiled).messages
+    except (UnusableSchemaError, Rejection, OSError, UnicodeDecodeError) as error:
+        return OwnSchema(None, "", str(error))
+    if message is not None and message not in names:
+        return OwnSchema(None, "", f"it has no message {message!r}, but {', '.join(sorted(names))}"[:500])
+    own_schema = WriterSchema(join_text(message or first_name, source, b64decode(content)), (), KIND)
+    return OwnSchema(own_schema, fingerprint(own_schema))
+
+
+def _imported_files(text: str, folder: Path) -> dict[str, str]:
+    """The files in a folder that a schema imports, and those that these import, by their names."""
+    files, names = dict[str, str](), _IMPORT.findall(text)
+    while names:
+        name = names.pop()
+        if name not in files and (folder / name).is_file():
+            files[name] = (folder / name).read_text("utf-8")
+            names += _IMPORT.findall(files[name])
+    return files
+
+
+def write_message(schema: WriterSchema, line: bytes) -> bytes:
+    """Return a line as the message of an own schema, with nothing in front."""
+    return line_writer(0, schema)(line)[_HEADER:]

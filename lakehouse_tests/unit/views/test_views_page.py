@@ -5,7 +5,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from lakehouse.declaration import View
 from lakehouse.defs.followers import TICK_INTERVAL
@@ -33,7 +35,8 @@ def test_the_views_of_the_page_return_what_their_docs_say(names: dict[str, Any],
     views = [
         typed.view
         for typed in type_views(
-            [names["customers"], names["orders"]], [part for part in names.values() if isinstance(part, View)]
+            [names["customers"], names["orders"], names["renames"]],
+            [part for part in names.values() if isinstance(part, View)],
         )
     ]
     add_orders(settings, ("1", "ann", "5.00"), ("2", "bob", "15.00"), ("3", "ann", "20.00"))
@@ -44,8 +47,16 @@ def test_the_views_of_the_page_return_what_their_docs_say(names: dict[str, Any],
         ("2", Decimal("15.00"), None),
         ("3", Decimal("20.00"), "Oslo"),
     ]
+    add_customers(settings, ("eve", "  New 	 York "))
+    write_deltalake(settings.table_uri("renames"), pa.table({"former": ["bob"], "present": ["rob"]}))
+    assert query(settings, "FROM clean_customers ORDER BY id", views=views).rows == [
+        ("ann", "Oslo"),
+        ("eve", "New York"),
+    ]
+    rows = query(settings, "SELECT id, customer FROM orders_of_customers ORDER BY id", views=views).rows
+    assert rows == [("1", "ann"), ("2", "rob"), ("3", "ann")]
     update = Materialization(settings, names["sales_by_city"], views).update()
-    assert update.versions == {"customers": 0, "orders": 0}
+    assert update.versions == {"customers": 1, "orders": 0}
     rows = query(settings, "FROM sales_by_city ORDER BY city", views=views).rows
     assert rows == [("Oslo", 2, Decimal("25.00")), (None, 1, Decimal("15.00"))]
 

@@ -33,7 +33,7 @@ from lakehouse.storage.merge_spec import MergeSpec, from_source
 from lakehouse.storage.row_order import INDEX
 from lakehouse.storage.table_context import TableContext
 
-_NO_BYTES = "its key cannot be read, and keys were erased after it was read first: its bytes are not kept"
+_NO_BYTES = "its key cannot be read, and keys were erased after it was read first: it may be one of them"
 _ENDS = "MAP<STRING, MAP<STRING, BIGINT>>"
 _COLUMNS = (
     TableColumn("hash", "STRING", "SHA-256 of the salt and the key; in a log table, of the position of the record."),

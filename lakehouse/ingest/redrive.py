@@ -120,7 +120,10 @@ def _find_last_place(rows: DataFrame, limit: int) -> Place | None:
 def _unresolved_rows(context: TableContext, ledger: Ledger, reason: str | None) -> DataFrame:
     """Return the records to decode again, one row for each."""
     stored_rows = context.stored_table(rejected_layout).rows()
-    rows = stored_rows.where(unresolved_sql(ledger)).where("time IS NOT NULL")  # records without a time never pass
+    has_bytes = " OR ".join(f"{name} IS NOT NULL" for name in ("value", "key", "headers"))
+    has_bytes = f"({has_bytes} OR position.index IS NOT NULL)" if context.table.has_elements else f"({has_bytes})"
+    # records without a time never pass, and those without bytes cannot be decoded
+    rows = stored_rows.where(unresolved_sql(ledger)).where(f"time IS NOT NULL AND {has_bytes}")
     rows = _of_reason(rows, reason)
     return records_with_bytes(stored_rows, rows) if context.table.has_elements else rows
 

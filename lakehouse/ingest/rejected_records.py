@@ -237,8 +237,8 @@ def _rows_to_store(table: StreamTable, joined_rows: DataFrame, batch: DecodedBat
     has_new_reason = f"{_FAILS} AND NOT ({keeps_reason})" if has_no_registry else _FAILS
     values = {"position": f"IF({has_new_reason}, s.position, t.position)"}
     values |= {c.name: f"IF({has_new_reason}, s._{c.name}, t.{c.name})" for c in _RECORD}
-    if table.has_elements:  # the bytes of a record stay with an element that had them
-        values |= {name: f"IF({has_new_reason}, coalesce(s._{name}, t.{name}), t.{name})" for name in _RAW}
+    # bytes that are stored stay: an element may have them, and a record may be read again without them
+    values |= {name: f"IF({has_new_reason}, coalesce(s._{name}, t.{name}), t.{name})" for name in _RAW}
     is_erased = f"coalesce(s.{staged.REASON} = '{staged.ERASED}', false)"
     values |= {name: f"IF({is_erased}, NULL, {values[name]})" for name in _RAW}
     values |= _decision_values(batch, passes if is_committed else "false")

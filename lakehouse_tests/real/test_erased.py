@@ -291,5 +291,9 @@ def test_a_record_whose_key_cannot_be_read_by_now_keeps_no_bytes(spark: SparkSes
     assert rows["duplicate_name"]["value"] is None
     assert rows["duplicate_name"]["detail"].startswith("its key cannot be read, and keys were erased")
     assert ANN not in str(rows.values())
+    assert rows["truncated"]["value"] == b"{", "it was stored before the erasure"
+    assert redrive(stream.context) == []
+    reasons = [row["reason"] for row in rows_of(stream.settings, stream.table.rejected_name)]
+    assert sorted(reasons) == sorted(rows)
     assert (8, BOB, 80) in orders(stream)
     stream.assert_accounted()

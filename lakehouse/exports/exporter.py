@@ -218,9 +218,9 @@ def _has_erased(folder: Path, ledger: Ledger) -> bool:
     """Whether a version of the export may have rows that were erased from its table since."""
     erasures = (e.version for e in ledger.entries if e.commit.kind == "erasure" and e.metrics.deleted)
     last_erasure = max(erasures, default=-1)
-    for version in list_versions(folder) if last_erasure >= 0 else ():
+    oldest_versions = list_versions(folder)[:1] if last_erasure >= 0 else ()  # the others have read newer ones
+    for version in oldest_versions:
         with suppress(TableDamagedError):  # which the next versions replace
             consumed = read_manifest(folder, version).consumed
-            if consumed.table_id == ledger.table_id and consumed.version < last_erasure:
-                return True
+            return consumed.table_id == ledger.table_id and consumed.version < last_erasure
     return False

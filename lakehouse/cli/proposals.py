@@ -195,7 +195,7 @@ def _propose(
         records, condition = choose(records, parts, where, form.for_schemas(schemas).parser(schemas))
     values = [record.value for record in records]
     keyed_values = [KeyedValue(record.key, record.value) for record in records]
-    if form.has_changes and not where:
+    if form.has_changes and not form.documents and not where:
         return _with_format_notes(propose_changes(keyed_values, form, schemas), values)
     proposal = replace(propose(values, form, schemas), where=condition)
     proposal = _with_format_notes(_with_key(settings, proposal, keyed_values, schemas), values)
@@ -214,11 +214,12 @@ def _with_key(
 ) -> "Proposal":
     """The proposal with columns for keys, by their schemas if a registry that is running has them."""
     from lakehouse.declaration.inference.key_columns import are_framed, with_record_key, with_schema_key
+    from lakehouse.declaration.inference.proposed_changes import with_document_key
     from lakehouse.decoding.formats import KEY_FORMATS
 
     keys = [record.key for record in records]
     if proposal.form.has_changes:
-        return proposal
+        return with_document_key(proposal, keys) if proposal.form.documents else proposal
     for encoding, form in KEY_FORMATS.items() if are_framed(keys) else ():
         can_combine = not proposal.form.needs_schemas or proposal.form.schema_kind == form.schema_kind
         key_schemas = _known_schemas(settings, form, keys) if can_combine else None

@@ -20,6 +20,9 @@ DuplicateNames = Literal["reject", "first", "last"]
 """What two equal names in one object do: reject the record, or the value after the first or the last one counts."""
 
 
+ReadObject = Callable[[dict[str, Any]], Any]
+
+
 class JsonOptions(NamedTuple):
     """What is read although JSON does not have it, or does not say what it means."""
 
@@ -55,9 +58,12 @@ def utf8_text(value: bytes) -> str:
         raise Rejection("invalid_utf8", f"the byte at place {error.start} is not UTF-8") from None
 
 
-def parse_json(text: str, options: JsonOptions = STRICT) -> Any:
-    """Parse a text as JSON, with numbers exactly as written; raises ``Rejection`` if it is not valid."""
-    return _decode(text, _decoder(options).decode)
+def parse_json(text: str, options: JsonOptions = STRICT, read_object: ReadObject | None = None) -> Any:
+    """Parse a text as JSON, with numbers exactly as written; raises ``Rejection`` if it is not valid.
+
+    ``read_object`` says what an object means, after those within it.
+    """
+    return _decode(text, _decoder(options, read_object).decode)
 
 
 def parse_array_or_objects(text: str, options: JsonOptions = STRICT) -> Any:
@@ -77,12 +83,13 @@ def parse_array_or_objects(text: str, options: JsonOptions = STRICT) -> Any:
     return _decode(text, decode)
 
 
-def _decoder(options: JsonOptions) -> json.JSONDecoder:
+def _decoder(options: JsonOptions, read_object: ReadObject | None = None) -> json.JSONDecoder:
+    make_object = _OBJECTS[options.duplicate_names]
     return json.JSONDecoder(
         parse_float=parse_number,
         parse_int=parse_number,
         parse_constant=_reject_constant if options.not_finite == "reject" else _read_as_null,
-        object_pairs_hook=_OBJECTS[options.duplicate_names],
+        object_pairs_hook=(lambda pairs: read_object(make_object(pairs))) if read_object else make_object,
     )
 
 

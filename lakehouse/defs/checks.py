@@ -144,7 +144,8 @@ def build_separate_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]
     """Build the checks that the merge job leaves out: of whole tables and histories, and those the sensor reports."""
     rollups = (rollup_check(entry, rollup) for rollup in entry.table.rollups)
     feed = [] if entry.table.is_log else [changes_check(entry)]
-    database = [database_check(entry)] if entry.has_database and entry.table.has_changes else []
+    can_compare = entry.has_database and entry.table.has_changes and not entry.table.format.documents
+    database = [database_check(entry)] if can_compare else []
     waiting = [planning_check(entry), *held_checks(entry), *promise_checks(entry)]
     return [*waiting, merged_checks(entry), *feed, *rollups, *database]
 

@@ -1,7 +1,9 @@
 """Change streams: the table equals its database, also if records are sent again, replayed or read from a snapshot."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 from uuid import uuid4
 
@@ -22,6 +24,7 @@ from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.change_records import UNAVAILABLE, change
 from lakehouse_tests.helpers.databases import recording, workload
+from lakehouse_tests.helpers.documents import MONGODB, as_expected, orders, records_in
 from lakehouse_tests.helpers.tables.rows import rows_of
 
 COLUMNS = [
@@ -307,3 +310,28 @@ def test_a_recorded_stream_gives_the_rows_that_its_database_had(spark: SparkSess
 def stored_texts(stream: Stream, names: list[str]) -> dict[str, dict[str, str]]:
     rows = [row.asDict() for row in stream.context.merged.rows().select(*names).collect()]
     return recording.as_texts({(r["shop"], r["id"]): {n: workload.comparable(v) for n, v in r.items()} for r in rows})
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("15.1")
+@pytest.mark.skipif(not MONGODB.is_dir(), reason=f"the changes of MongoDB are not at {MONGODB}")
+def test_documents_of_mongodb_are_merged_and_sent_again(spark: SparkSession, broker: Settings) -> None:
+    table = orders(f"t_{uuid4().hex[:12]}")
+    create_topic(broker, table)
+    stream = Stream(spark, broker, table)
+    records = records_in(MONGODB)
+    expected = json.loads((MONGODB / "expected.json").read_text())
+    deleted_id = expected["deleted_keys"][0]
+    for begin, end in ((0, 5), (5, 6), (6, 8), (8, 16), (16, 17), (17, 18)):
+        for key, value in records[begin:end]:
+            stream.send(value, key=key)
+        stream.merge()
+        stream.assert_accounted()
+        ids = {stored_row["id"] for stored_row in rows_of(broker, table.name)}
+        assert (deleted_id in ids) == (end < 7)
+    rows = rows_of(broker, table.name)
+    assert [as_expected(stored_row) for stored_row in sorted(rows, key=itemgetter("id"))] == sorted(
+        expected["rows"], key=itemgetter("id")
+    )
+    stream.replay()
+    assert rows_of(broker, table.name) == rows

@@ -95,6 +95,8 @@ def propose(
     warnings += [_MIXED] if is_mixed else []
     warnings += [f"{MONGODB[0].upper()}{MONGODB[1:]}."] if any(map(is_of_mongodb, objects)) else []
     objects = read_texts(objects) if form.is_text else objects
+    if form.documents:  # the key of the record has the id
+        objects = [{name: value for name, value in document.items() if name != "_id"} for document in objects]
     warnings += [_NOT_FINITE.format(form.declared_as)] if form.not_finite == "null" else []
     warnings += encoding_warnings(contents, form)
     warnings += () if form.typed else open_fields(objects, form.json_options)
@@ -104,9 +106,10 @@ def propose(
     paths = _without_array_steps(paths, form, warnings)
     columns = _with_event_time(_propose_columns(paths, objects, schema_fields or {}, warnings), objects)
     kinds = _record_kinds(columns, objects, form, used_schemas)
-    key = () if kinds else proposed_key(columns, objects, warnings)
+    key = () if kinds or form.documents else proposed_key(columns, objects, warnings)
     warnings += [_SEVERAL_TYPES.format(*kinds)] if kinds else []
     columns = [_allow_null(column, key, schema_fields or {}, warnings) for column in columns]
+    columns = [replace(column, required=False) for column in columns] if form.documents else columns
     warnings += [_REQUIRED] if objects and any(column.required for column in columns) else []
     warnings += (*_number_warnings(columns, is_typed=schema_fields is not None), *_array_warnings(columns))
     warnings += text_warnings([(column, values_at(column.field.place.names, objects)) for column in columns])

@@ -88,9 +88,13 @@ def _column_problems(table: TableParts) -> Iterator[Problem]:
         if column.keep and not column.null_erases:
             message = f"column {column.name}: keep requires null_erases in a table of format {form}"
             yield message, "A null in the database must replace the stored value. Add null_erases=True."
-        if column.field.place.part == VALUE:
+        has_documents = table.format.documents
+        if column.field.place.part == VALUE and not has_documents:
             yield from _value_problems(column, form)
-        if column.name in table.key and column.field.place.part != VALUE:
+        if column.name in table.key and has_documents and column.field.place.part == VALUE:
+            message = f"key column {column.name} is a field of the document, which a delete does not have"
+            yield message, "Declare source=RecordKey('json', 'id'): the key of each record has the id."
+        elif column.name in table.key and not has_documents and column.field.place.part != VALUE:
             message = f"key column {column.name} is not a field of the row in a table of format {form}"
             yield message, "Remove its source: the row contains its key."
 

@@ -40,6 +40,7 @@ FORMATS: tuple[Format, ...] = (
     Avro(),
     Protobuf(),
     Debezium(),
+    Debezium(documents=True),
     Debezium(Json(framed=True)),
     Debezium(Avro()),
     ConnectJson(),
@@ -85,11 +86,6 @@ def likely_formats(values: Iterable[bytes | None]) -> tuple[Format, ...]:
         sorted(fitting_formats, key=lambda form: form.needs_schemas or not (form.has_changes or form.narrows_json))
     )
     return listed_formats or (() if is_framed else likely_text_formats(samples)) or FORMATS[:1]
-
-
-def _is_general(form: Format) -> bool:
-    """Whether a format is less likely than one that narrows it."""
-    return form.needs_schemas or not (form.has_changes or form.narrows_json)
 
 
 def format_problems(form: Format) -> Iterator[Problem]:

@@ -33,6 +33,7 @@ _OF_WRITTEN = (
     "is_text",
     "may_be_arrays",
     "has_changes",
+    "documents",
     "accepted_snapshot",
     "names_records",
     "not_finite",

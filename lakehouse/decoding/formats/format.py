@@ -104,8 +104,9 @@ class Format(ABC):
     inside of a format around it. ``narrows_json``: its values are those of JSON that have a certain form.
     ``describes_decimals``: each record says how its decimals are written.
     ``names_records``: the schemas of values have names, by which ``where`` may choose records. ``has_changes``: records
-    are changes of a source, which also delete rows and have an order of their own. ``accepted_snapshot``: the position
-    of a snapshot that may be smaller than those of changes before it. ``not_finite``: whether NaN and infinities in
+    are changes of a source, which also delete rows and have an order of their own. ``documents``: a delete has no
+    row, only the key of its record. ``accepted_snapshot``: the position of a snapshot that may be smaller than those of
+    changes before it. ``not_finite``: whether NaN and infinities in
     JSON reject a record or are null. ``duplicate_names``: whether equal names in one object of JSON reject a record, or
     which of their values counts. ``in_base64``: the path to texts that hold JSON in base64. ``encoding``: that of the
     text of a value. ``reasons``: the reasons of its parser to reject values, in addition to those that all formats
@@ -128,6 +129,7 @@ class Format(ABC):
     may_be_arrays: bool = False
     written: "Format | None" = None
     has_changes: bool = False
+    documents: bool = False
     accepted_snapshot: int | None = None
     not_finite: NotFinite = "reject"
     duplicate_names: DuplicateNames = "reject"

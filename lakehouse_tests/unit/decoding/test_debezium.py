@@ -262,10 +262,10 @@ MONGODB_CHANGE = {
 def test_a_change_of_mongodb_says_what_to_set_in_the_connector(op: str) -> None:
     value = json.dumps({**MONGODB_CHANGE, "op": op}).encode()
     reason, detail = reason_of(value)
-    assert (reason, detail.split(":")[0]) == ("invalid_change", "changes of MongoDB are not supported")
-    assert "transforms.unwrap.type=io.debezium.connector.mongodb.transforms.ExtractNewDocumentState" in detail
+    assert (reason, detail.split(",")[0]) == ("invalid_change", "the change is of MongoDB")
+    assert "declare format=Debezium(documents=True)" in detail
     (warning,) = [text for text in propose([value]).warnings if "MongoDB" in text]
-    assert warning.startswith("Changes of MongoDB are not supported")
+    assert warning.startswith("The change is of MongoDB")
     assert not [text for text in propose([change("u", 7, ROW)]).warnings if "MongoDB" in text]
 
 

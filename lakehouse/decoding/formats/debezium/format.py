@@ -37,6 +37,7 @@ class Debezium(Format):
     written: ``Json()``, with or without schemas in the records, or ``Avro()``. ``flattened``: the single message
     transform ``ExtractNewRecordState`` left only the row, with ``op`` and the position as further fields.
     ``decimal_handling_mode`` is that option of the connector: with ``string``, the text of a number is a number.
+    ``documents``: the database is MongoDB; columns read the fields of the document, and the key is that of the record.
     ``accepted_snapshot`` is the position of a snapshot that a merge accepts even if it is smaller than that of a change
     before it; also the first position of another server of MySQL. ``unavailable_value_placeholder`` is that option of
     the connector, if it is set there.
@@ -45,6 +46,8 @@ class Debezium(Format):
     written: Json | Avro = field(default_factory=Json)
     flattened: bool = False
     decimal_handling_mode: Literal["precise", "string", "double"] = "precise"
+    documents: bool = False
+    typed: bool = field(init=False, repr=False, compare=False)
     accepted_snapshot: int | None = field(default=None, repr=False, compare=False)
     unavailable_value_placeholder: str = field(default=PLACEHOLDER, repr=False)
     framed: bool = field(init=False, repr=False, compare=False)
@@ -53,20 +56,20 @@ class Debezium(Format):
     not_finite: NotFinite = field(init=False, repr=False, compare=False)
     duplicate_names: DuplicateNames = field(init=False, repr=False, compare=False)
     in_base64: str | Sequence[str] = field(init=False, repr=False, compare=False)
-    typed = True
     has_changes = True
-    reasons = ("invalid_change", "unknown_operation", "no_source_position", "unavailable_value")
+    reasons = ("invalid_change", "unknown_operation", "no_source_position", "unavailable_value", "no_document")
 
     def __post_init__(self) -> None:
         """Take over what the format of the values determines."""
         for name in ("framed", "schema_kind", "needs_schemas", "not_finite", "duplicate_names", "in_base64"):
             object.__setattr__(self, name, getattr(self.written, name))
+        object.__setattr__(self, "typed", not self.documents)
 
     @property
     def declared_as(self) -> str:
         """The format with the options that differ from their defaults."""
         options = [self.written.declared_as] if self.written.declared_as else []
-        options += ["flattened=True"] if self.flattened else []
+        options += [f"{name}=True" for name in ("flattened", "documents") if getattr(self, name)]
         mode = self.decimal_handling_mode
         options += [] if mode == "precise" else [f'decimal_handling_mode="{mode}"']
         options += [f"unavailable_value_placeholder={placeholder!r}" for placeholder in self._own_placeholder]
@@ -89,6 +92,9 @@ class Debezium(Format):
         if self.written.typed and not self.needs_schemas:
             advice = "Use Debezium(Avro()): connectors write Avro with a registry, which has the types of the database."
             yield "Debezium cannot use Avro with schemas of its own", advice
+        if self.documents and (self.flattened or self.decimal_handling_mode != "precise" or self._own_placeholder):
+            advice = "Remove the other options. Rows that ExtractNewDocumentState flattened need Json() and deletes."
+            yield "documents=True of Debezium cannot be combined with options of other databases", advice
         placeholder = self.unavailable_value_placeholder
         if not placeholder.strip() or not _HEX_OR_TEXT.fullmatch(placeholder):
             message = f"unavailable_value_placeholder of Debezium is {placeholder!r}"
@@ -98,7 +104,7 @@ class Debezium(Format):
         """Return a parser of changes."""
         has_text_numbers = self.decimal_handling_mode == "string"
         placeholder = self.unavailable_value_placeholder
-        rules = ChangeRules(self.flattened, has_text_numbers, self.needs_schemas, placeholder)
+        rules = ChangeRules(self.flattened, has_text_numbers, self.needs_schemas, placeholder, self.documents)
         return DebeziumParser(ChangeReader(self.written.parser(schemas), schemas, rules))
 
     def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:
@@ -128,6 +134,8 @@ class Debezium(Format):
 
         JSON with precise decimals carries its schema: the scale of a decimal is only there.
         """
+        if self.documents:
+            return {"capture.mode": "change_streams_update_full"} | _converter_settings(self.written, needs_types=False)
         column_fields = list(fields)
         is_precise = self.decimal_handling_mode == "precise"
         needs_types = is_precise and any("DECIMAL" in column_field.type for column_field in column_fields)

@@ -13,12 +13,10 @@ from zlib import crc32
 from lakehouse.decoding.fields import Rejection, short_text
 
 MONGODB = (
-    "changes of MongoDB are not supported: their documents are texts, and they have no position. Set in the connector"
-    " transforms=unwrap, transforms.unwrap.type=io.debezium.connector.mongodb.transforms.ExtractNewDocumentState,"
-    " transforms.unwrap.delete.tombstone.handling.mode=rewrite, and declare Json(), deletes, and order='offset' or a"
-    " version that deletes have, too"
+    "the change is of MongoDB, whose documents are texts: declare format=Debezium(documents=True), and read the key"
+    " with source=RecordKey('json', 'id')"
 )
-"""What to set in a connector for MongoDB, and what to declare."""
+"""What to declare for changes of MongoDB."""
 _LIMIT = 2**63
 _NAME_BITS = 2**31 - 1
 _BINLOG_FILE = re.compile(r".+\.(\d{1,10})", re.ASCII | re.DOTALL)
@@ -30,11 +28,16 @@ def source_position(source: Mapping[str, Any]) -> int:
     A snapshot has one position for all its rows. A transaction that was open when it was taken has changes with smaller
     positions, which are newer than the snapshot all the same.
 
-    PostgreSQL: the LSN of the change. MySQL and MariaDB: the number of the binlog file, and the position in it. Raises
-    ``Rejection`` with the reason ``no_source_position`` if there is neither.
+    PostgreSQL: the LSN of the change. MySQL and MariaDB: the number of the binlog file, and the position in it.
+    MongoDB: the second of the change, and its number in that second. Raises ``Rejection`` with the reason
+    ``no_source_position`` if there is none of these.
     """
     if (lsn := _whole(source.get("lsn"))) is not None:
         return lsn
+    if source.get("connector") == "mongodb":
+        milliseconds, number = _whole(source.get("ts_ms")), _whole(source.get("ord"))
+        if milliseconds is not None and number is not None and milliseconds < 2**31 * 1000 and number < 2**32:
+            return (milliseconds // 1000 << 32) + number
     file, position = source.get("file"), _whole(source.get("pos"))
     match = _BINLOG_FILE.fullmatch(file) if isinstance(file, str) else None
     if match and position is not None and int(match[1]) < 2**31 and position < 2**32:
@@ -73,7 +76,7 @@ def _whole(raw: Any) -> int | None:
 def _explain(source: Mapping[str, Any]) -> str:
     connector = source.get("connector")
     if connector == "mongodb":
-        return MONGODB
+        return "'ts_ms' and 'ord' of the source do not say when MongoDB made the change"
     subject = f"the connector {short_text(connector)}" if isinstance(connector, str) else "the record"
     return (
         f"{subject} gives neither an LSN of PostgreSQL nor a binlog file and position of MySQL; for flattened"

@@ -5,9 +5,11 @@ self-contained (the standard library only).
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field, Rejection, json_kind, short_text
+from lakehouse.decoding.formats.debezium.documents import read_document
 from lakehouse.decoding.formats.debezium.position import MONGODB, is_of_mongodb, source_origin, source_position
 from lakehouse.decoding.formats.debezium.schemas import Converters, avro_converters, json_converters
 from lakehouse.decoding.formats.debezium.values import PLACEHOLDER, Placeholder, iso_time
@@ -46,20 +48,21 @@ _NO_FLAT_OPERATION = (
 )
 _ENVELOPED = "the record has its envelope: use the transform ExtractNewRecordState, or remove flattened=True"
 _NO_FLAT_VALUE = f"the record has no value: set {DELETES_AS_ROWS} in the transform"
-_NUMBERS_OF_SOURCE = ("lsn", "pos", "server_id", "snapshot")
+_NUMBERS_OF_SOURCE = ("lsn", "pos", "server_id", "snapshot", "ts_ms", "ord")
 _NUMBERS = ("INT", "BIGINT", "DOUBLE", "DECIMAL")
 
 
 class ChangeRules(NamedTuple):
     """How changes are written: without their envelope, with numbers as texts, by schemas of a registry.
 
-    ``placeholder`` is in place of values that the database did not send.
+    ``placeholder`` is in place of values that the database did not send. ``has_documents``: rows are texts.
     """
 
     is_flattened: bool
     has_text_numbers: bool
     needs_schemas: bool
     placeholder: str = PLACEHOLDER
+    has_documents: bool = False
 
 
 class _Event(NamedTuple):
@@ -99,6 +102,11 @@ class ChangeReader:
 
     def opener(self, fields: tuple[Field, ...], *, is_exact: bool) -> ChangeOpener:
         """Return what reads one change from its content and its bytes, as ``Parser.change_opener`` says."""
+        if self._rules.has_documents:
+            return partial(self._open_document, is_exact=is_exact)
+        return self._row_opener(fields, is_exact=is_exact)
+
+    def _row_opener(self, fields: tuple[Field, ...], *, is_exact: bool) -> ChangeOpener:
         read_event = _flat_event if self._rules.is_flattened else _enveloped_event
         value_fields = [field for field in fields if field.place.part == VALUE]
         declared_texts = DeclaredTexts(value_fields, has_text_numbers=self._rules.has_text_numbers)
@@ -125,6 +133,19 @@ class ChangeReader:
             return event.change_of(row, unavailable)
 
         return open_change
+
+    def _open_document(self, content: Any, value: bytes | None, *, is_exact: bool) -> Change:
+        """Read the change of a document; of one that was deleted, only the key of the record says which."""
+        if value is None:
+            return self._open_tombstone()
+        message, _ = self._message_in(content, value)
+        operation, source = _known_operation(message.get("op")), _require_object(message.get("source"), "source")
+        if not is_exact:
+            _require_exact(source, _NUMBERS_OF_SOURCE)
+        document = {}
+        if operation in _WRITES:
+            document = read_document(message.get("after"), self.parser.json_options)
+        return _Event(operation, document, source).change_of(document, _NOTHING)
 
     def _plain_opener(self, declared_texts: "DeclaredTexts") -> Callable[[Mapping[str, Any]], Change | None]:
         """Return what reads a change of PostgreSQL that leaves a row, in half the time, and nothing of any other."""

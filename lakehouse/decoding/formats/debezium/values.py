@@ -103,16 +103,16 @@ def _of_whole(convert: Convert) -> Convert:
     return convert_number
 
 
-_MILLISECONDS, _MICROSECONDS, _NANOSECONDS = (
-    TIME_CONVERTERS[f"timestamp-{unit}"] for unit in ("millis", "micros", "nanos")
+milliseconds_time, _MICROSECONDS, _NANOSECONDS = (
+    _of_whole(TIME_CONVERTERS[f"timestamp-{unit}"]) for unit in ("millis", "micros", "nanos")
 )
 _CONVERTERS: Mapping[str, Convert] = {
     "io.debezium.time.Date": _of_whole(to_date),
     "org.apache.kafka.connect.data.Date": _of_whole(to_date),
-    "io.debezium.time.Timestamp": _of_whole(_MILLISECONDS),
-    "org.apache.kafka.connect.data.Timestamp": _of_whole(_MILLISECONDS),
-    "io.debezium.time.MicroTimestamp": _of_whole(_MICROSECONDS),
-    "io.debezium.time.NanoTimestamp": _of_whole(_NANOSECONDS),
+    "io.debezium.time.Timestamp": milliseconds_time,
+    "org.apache.kafka.connect.data.Timestamp": milliseconds_time,
+    "io.debezium.time.MicroTimestamp": _MICROSECONDS,
+    "io.debezium.time.NanoTimestamp": _NANOSECONDS,
     "io.debezium.time.ZonedTimestamp": iso_time,
     _VARIABLE_DECIMAL: variable_decimal,
 }

@@ -32,6 +32,7 @@ INVALID_VALUE = (
     " For readers, write try_cast(note, ...) in the sql of another column, or in a view."
 )
 KEY = column("id", "BIGINT", required=True)
+KEY_OF_DOCUMENT = column("id", "STRING", required=True, source=RecordKey("json", "id"))
 
 
 def with_rows(*columns: Column | Computed, **options: Any) -> TableFactory:
@@ -48,6 +49,18 @@ EXAMPLES = [
             Debezium(unavailable_value_placeholder="hex:00ff"),
             Debezium(unavailable_value_placeholder="<gone>"),
         ],
+    ),
+    Example(
+        "documents=True of Debezium cannot be combined with options of other databases",
+        "Remove the other options. Rows that ExtractNewDocumentState flattened need Json() and deletes.",
+        with_columns(columns=[KEY_OF_DOCUMENT], format=Debezium(documents=True, flattened=True)),
+        with_columns(columns=[KEY_OF_DOCUMENT], format=Debezium(documents=True)),
+    ),
+    Example(
+        "key column id is a field of the document, which a delete does not have",
+        "Declare source=RecordKey('json', 'id'): the key of each record has the id.",
+        with_rows(format=Debezium(documents=True)),
+        with_columns(columns=[KEY_OF_DOCUMENT], format=Debezium(documents=True)),
     ),
     Example(
         "format Debezium requires a key",

@@ -93,7 +93,7 @@ def _print_notices(table: "StreamTable", fields_of_records: "Sequence[Sequence[d
         reasons = ", ".join(rule.reason for rule in table.rejects)
         print_notice(f"Not judged, because only a merge applies these rules: {reasons}.")
     if count := _count_without_version(fields_of_records, table):
-        print_notice(_WITHOUT_VERSION[table.version_nulls].format(count, table.version_column))
+        print_notice(_WITHOUT_VERSION[table.version_nulls].format(count, ", ".join(table.version_columns)))
     if example := _repeated_key(fields_of_records, table):
         print_notice(
             f"Two rows of one record have the same key ({example}): only one of them is in the table after a merge."
@@ -232,9 +232,9 @@ def _repeated_key(records: "Sequence[Sequence[dict[str, Any]]]", table: "StreamT
 
 
 def _count_without_version(records: "Sequence[Sequence[dict[str, Any]]]", table: "StreamTable") -> int:
-    """How many rows have no value in the column that is the version."""
+    """How many rows have no value in a column that is the version."""
     rows = (fields["row"] for rows_of_record in records for fields in rows_of_record if fields.get("row"))
-    return sum(row.get(table.version_column, "") is None for row in rows) if table.version_column else 0
+    return sum(any(row.get(name, "") is None for name in table.version_columns) for row in rows)
 
 
 def _printed_rows(rows_of_record: "Sequence[dict[str, Any]]") -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 from lakehouse.declaration.columns import Column, Computed
 from lakehouse.declaration.conditions import Reject
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.vocabulary import Check, fingerprint_of
+from lakehouse.declaration.vocabulary import Check, Version, fingerprint_of
 from lakehouse.decoding.nested_types import as_spark_says
 
 Snapshot = Mapping[str, Mapping[str, str]]
@@ -32,7 +32,8 @@ _FORMER = "former "
 def facts_of(table: TableParts) -> str:
     """The options that decide which rows a table gets, as JSON; not documentation, samples or limits of a batch."""
     table_options = {name: _show_value(getattr(table, name)) for name in _TABLE_OPTIONS}
-    table_options |= {"version": _show_value(table.version_column), "gaps": _show_value(table.topic_options.gaps)}
+    version = table.version.column if isinstance(table.version, Version) else table.version
+    table_options |= {"version": _show_value(version), "gaps": _show_value(table.topic_options.gaps)}
     table_options |= {"cluster_by": _show_value(table.upkeep.cluster_by)}
     table_options |= {} if table.version_nulls == "oldest" else {"version_nulls": table.version_nulls}
     table_options |= {"base": "True"} if table.base else {}

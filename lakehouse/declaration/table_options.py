@@ -20,7 +20,7 @@ from lakehouse.declaration.sources import (
     TopicPattern,
     Topics,
 )
-from lakehouse.declaration.sql import NO_PLACES, computed_sql
+from lakehouse.declaration.sql import NO_PLACES, computed_sql, named_columns
 from lakehouse.declaration.vocabulary import (
     Check,
     Day,
@@ -146,9 +146,23 @@ class TableOptions:
         return bool(self.checks or self.rollups or self.computed or self.rejects)
 
     @property
-    def version_column(self) -> str | None:
-        """The name of the column that is the version; ``None`` if the table has none."""
-        return self.version.column if isinstance(self.version, Version) else self.version
+    def version_columns(self) -> tuple[str, ...]:
+        """The names of the columns that are the version, the one that decides first in front."""
+        names = self.version.column if isinstance(self.version, Version) else self.version
+        return () if names is None else (names,) if isinstance(names, str) else tuple(names)
+
+    @property
+    def version_sources(self) -> tuple[str, ...]:
+        """The names of the columns of records that the version follows from."""
+        computed = {column.name: named_columns(column.sql) for column in self.computed_columns}
+        names = {source for name in self.version_columns for source in computed.get(name, {name})}
+        return tuple(column.name for column in self.record_columns if column.name in names)
+
+    @property
+    def version_text(self) -> str | None:
+        """The version as messages and stored tables name it, with the SQL of computed parts; ``None`` without one."""
+        sql = {column.name: f" ({column.sql})" for column in self.computed_columns}
+        return ", ".join(f"{name}{sql.get(name, '')}" for name in self.version_columns) or None
 
     @property
     def version_nulls(self) -> VersionNulls:

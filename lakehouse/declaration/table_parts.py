@@ -79,7 +79,7 @@ class TableParts(TableOptions):
         fields = (self._place_field(column) for column in self.record_columns)
         is_text = self.format.is_text
         if self.version_nulls == "reject":
-            fields = (f.when_required() if f.name == self.version_column else f for f in fields)
+            fields = (f.when_required() if f.name in self.version_columns else f for f in fields)
         return tuple(field.in_texts(is_text=is_text and not _is_in_json(field)) for field in fields)
 
     def _place_field(self, column: Column) -> Field:
@@ -118,7 +118,7 @@ class TableParts(TableOptions):
         """
         if self.has_changes:
             return DeleteRule((), (), tuple(self.key))
-        names = (*self.key, *([self.version_column] if self.version_column else []))
+        names = (*self.key, *self.version_sources)
         when, truncates = self.deletes.when, self.deletes.truncates
         if isinstance(when, Tombstone):
             return DeleteRule((), (), names)
@@ -138,8 +138,7 @@ class TableParts(TableOptions):
         """The rule by which records delete every older row; ``None`` if none does, or if the format says which do."""
         if self.deletes.truncates is None:
             return None
-        names = (self.version_column,) if self.version_column else ()
-        return DeleteRule(self.deletes.truncates.path, tuple(self.deletes.truncates.values), names)
+        return DeleteRule(self.deletes.truncates.path, tuple(self.deletes.truncates.values), self.version_sources)
 
     def rules(self, schemas: Schemas = NO_SCHEMAS) -> Rules:
         """Return the rules by which its records are judged; ``schemas`` are those of their values and keys."""
@@ -197,9 +196,8 @@ class TableParts(TableOptions):
         options += [("rejects", rule.reason, rule.when, rule.unknown, *rule.by) for rule in self.rejects]
         texts = tuple(map(_column_text, self.columns))
         topic = "" if topics else self.topic
-        return fingerprint_of(
-            topic, self.format, texts, tuple(self.key), self.version_column, self.order, *late, *options
-        )
+        version = self.version_columns if len(self.version_columns) > 1 else next(iter(self.version_columns), None)
+        return fingerprint_of(topic, self.format, texts, tuple(self.key), version, self.order, *late, *options)
 
 
 def _is_in_json(field: Field) -> bool:

@@ -25,12 +25,13 @@ VersionNulls = Literal["oldest", "newest", "reject"]
 class Version:
     """The column that decides which record of a key is newer, and what a record is whose version is NULL.
 
+    Of several columns, each decides if those before it are equal; a computed one ranks states, for example.
     ``nulls="oldest"``: it is older than every record with a version. ``"newest"``: it is newer. ``"reject"``: it is
     rejected, as by a required column. Of two records with NULL, the source decides, as of two with equal versions. A
-    column that may be NULL needs the choice.
+    column that may be NULL needs the choice, and so does a computed one.
     """
 
-    column: str
+    column: str | Sequence[str]
     nulls: VersionNulls | None = None
 
 

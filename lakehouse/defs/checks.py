@@ -173,7 +173,7 @@ def build_verification(entry: CatalogEntry) -> dg.Definitions:
 def warning_checks(entry: CatalogEntry) -> dg.AssetChecksDefinition:
     """Checks that only warn. They read the newest commits and the state of the topic: cheap enough for every run."""
     table = entry.table
-    has_versions = bool(table.version_column or (table.key and isinstance(table.source, TableRows)))
+    has_versions = bool(table.version_columns or (table.key and isinstance(table.source, TableRows)))
     version_docs = _VERSION_DOCS if has_versions else {}
     specs = _specs(entry, _with_table(_WARNING_DOCS | version_docs, table))
 

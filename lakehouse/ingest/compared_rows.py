@@ -233,8 +233,8 @@ def _flags(target: Target, has_stored: str) -> dict[str, str]:
 
 def _outcomes(target: Target) -> dict[str, str]:
     """Return what becomes of a row, by the names of its flags: each is a condition on the flags of ``_flags``."""
-    keep, version = target.table.keep, target.table.version_column
-    ties = {staged.EQUAL_VERSION: has_version_of_stored(target.table)} if version else {}
+    keep = target.table.keep
+    ties = {staged.EQUAL_VERSION: has_version_of_stored(target.table)} if target.table.version_columns else {}
     kept_changes = [f"`{staged.IS_NEWER}_{name}`" for name in keep]
     no_row = {staged.NO_ROW: f"(s.{staged.DELETED} AND t IS NULL)"} if target.table.delete_rule else {}
     corrects = {staged.CORRECTED: staged.CORRECTED, staged.WITHDRAWN: f"s.{staged.WITHDRAWN}"} if target.reading else {}

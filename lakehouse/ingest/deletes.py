@@ -25,7 +25,7 @@ from lakehouse.ledger.restores import named_version
 from lakehouse.ledger.versions import holds_files
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import NO_VERSION, Layout
-from lakehouse.storage.row_order import merged_layout, order_columns
+from lakehouse.storage.row_order import merged_layout, order_columns, version_fields
 from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 from lakehouse.storage.table_context import TableContext
 
@@ -53,7 +53,7 @@ def deletes_layout(table: StreamTable, settings: Settings) -> Layout:
     """Return the layout of the deletes: one row for each key that a record ever deleted, with its newest delete."""
     doc = f"Deletes of {table.name}: the newest delete of each key. A row of {table.name} with its key is newer."
     layout = merged_layout(_as_table(table), settings)
-    version = table.version_column or NO_VERSION
+    version = table.version_text or NO_VERSION
     return replace(
         layout,
         doc=doc,
@@ -66,7 +66,7 @@ def deletes_layout(table: StreamTable, settings: Settings) -> Layout:
 
 def _as_table(table: StreamTable) -> TableParts:
     """Return the declaration of the table of deletes: a merged table whose only values are its order."""
-    columns = [column for column in table.columns if column.name in (*table.key, table.version_column)]
+    columns = [column for column in table.columns if column.name in (*table.key, *table.version_columns)]
     return _DeletesParts(
         table.deletes_name,
         table.topic,
@@ -166,8 +166,8 @@ def _counted_version(ledger: Ledger, deletes_ledger: Ledger) -> int:
 def as_stored_deletes(table: TableParts, rows: DataFrame) -> DataFrame:
     """Return the delete (``_delete``) of each of these rows, which is the newest of its key, as it is stored."""
     record = ", ".join(f"{staged.DELETE}.{field.name}" for field in order_columns(table))
-    version = [f"{staged.DELETE}.version AS `{table.version_column}`"] if table.version_column else []
-    rows = rows.selectExpr(*(f"`{name}`" for name in table.key), *version, f"struct({record}) AS {RECORD}")
+    versions = (f"{staged.DELETE}.{field} AS `{name}`" for field, name in version_fields(table).items())
+    rows = rows.selectExpr(*(f"`{name}`" for name in table.key), *versions, f"struct({record}) AS {RECORD}")
     return rows.withColumn(staged.REMOVES, F.lit(False))
 
 

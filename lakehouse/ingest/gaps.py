@@ -98,12 +98,12 @@ def _kept_error(table: StreamTable) -> DeclarationError:
 def _require_same_version(table: StreamTable, bounds: ChangeBounds) -> None:
     """Raise if a truncate or a purged delete has the version of another column, or if base rows are older than one."""
     for order in filter(None, (bounds.truncate, bounds.purged)):
-        if order.version_column != table.version_column:
+        if order.version_column != table.version_text:
             raise DeclarationError(
                 f"Deletes of {table.name} have versions from column {order.version_column}, and the declaration names"
-                f" {table.version_column}: they cannot be compared",
+                f" {table.version_text}: they cannot be compared",
                 where=f"table {table.name}",
-                action=f"Declare version={order.version_column!r}, or a table with another name.",
+                action=f"Declare the version as before, or build it again: lakehouse rebuild {table.name}",
             )
     if table.base and bounds.purged:
         raise DeclarationError(
@@ -192,7 +192,7 @@ def shows_deletes(table: StreamTable) -> bool:
 
     Only a tombstone removes a key. If a version or a header decides, it may have been one that deletes nothing.
     """
-    is_decided = table.version_column or any(not part.record_filter.is_about_value for part in table.conditions)
+    is_decided = table.version_columns or any(not part.record_filter.is_about_value for part in table.conditions)
     return bool(table.key) and isinstance(table.deletes.when, Tombstone) and not is_decided
 
 

@@ -37,6 +37,7 @@ from lakehouse.storage.row_order import (
     order_of,
     order_time,
     record_fields,
+    version_fields,
 )
 from lakehouse.storage.table_context import TableContext
 
@@ -119,10 +120,13 @@ def greatest_order(rows: DataFrame, table: TableParts, fields: Mapping[str, str]
 
 def _first_order(rows: DataFrame, table: TableParts, fields: Mapping[str, str]) -> RecordOrder | None:
     values = {name: fields[name] for name in ("source", "partition", "position", "sequence")}
-    values["version"] = f"CAST({fields['version'] if table.version_column else 'NULL'} AS STRING)"
+    versions = [f"CAST({fields[name]} AS STRING)" for name in version_fields(table)]
+    values["version"] = (
+        f"to_json(array({', '.join(versions)}))" if versions[1:] else versions[0] if versions else "NULL"
+    )
     values["time"] = f"unix_micros({order_time(fields)})"
     first_row = rows.selectExpr(*(f"{sql} AS {name}" for name, sql in values.items())).first()
-    return RecordOrder(**first_row.asDict(), version_column=table.version_column) if first_row else None
+    return RecordOrder(**first_row.asDict(), version_column=table.version_text) if first_row else None
 
 
 def purge_deletes(context: TableContext, now: datetime | None = None) -> None:
@@ -144,7 +148,7 @@ def purge_deletes(context: TableContext, now: datetime | None = None) -> None:
     stored_deletes = deletes.stored_table.rows(deletes.ledger.version).alias("t")
     if stored_deletes.where(f"NOT {is_recent}").isEmpty():
         return
-    columns = [*([table.version_column] if table.version_column else []), RECORD]
+    columns = [*table.version_columns, RECORD]
     recent_orders = rows.select(*columns).unionByName(stored_deletes.select(*columns)).alias("t").where(is_recent)
     oldest_recent = _first_order(recent_orders.orderBy(F.expr(order_of(table, fields=fields))), table, fields)
     if oldest_recent is None:

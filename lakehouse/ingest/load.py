@@ -78,7 +78,7 @@ def base_layout(table: StreamTable, settings: Settings) -> Layout:
         key=table.key,
         declaration=table.fingerprint,
         declaration_name=table.name,
-        fixed_columns=[*table.key, *([table.version_column] if table.version_column else [])],
+        fixed_columns=[*table.key, *table.version_columns],
         sync=settings.sync,
     )
 

@@ -14,7 +14,7 @@ from lakehouse.ledger.positions import SourceId
 from lakehouse.sources.source import Source
 from lakehouse.storage.layout import TableColumn
 from lakehouse.storage.merge_spec import NO_BOUNDS, ChangeBounds, comparable
-from lakehouse.storage.row_order import KEPT, kept_order, order_columns, order_of, same_record
+from lakehouse.storage.row_order import KEPT, kept_order, order_columns, order_of, same_record, version_fields
 
 _SOURCE = "source"  # the same for all rows of a batch: added after the reduction to few rows
 _HASH = "_hash"
@@ -88,14 +88,16 @@ def _stored_order(newest: str, fields: Sequence[TableColumn], table: TableParts,
 def _order_columns(fields: Sequence[TableColumn], table: TableParts) -> dict[str, str]:
     """Return the staged columns for the fields of a stored order, by field name."""
     names = [field.name for field in fields if field.name != _SOURCE]
-    return {name: f"`{table.version_column}`" if name == "version" else f"_{name}" for name in names}
+    versions = version_fields(table)
+    return {name: f"`{versions[name]}`" if name in versions else f"_{name}" for name in names}
 
 
 def equal_order(table: StreamTable, source: Source) -> str:
     """Return what records of a key have in common if nothing in them says which is newer, in SQL; else empty."""
     if not table.key:
         return ""
-    return f"`{table.version_column}`" if table.version_column else source.unordered_group
+    versions = ", ".join(f"`{name}`" for name in table.version_columns)
+    return f"struct({versions})" if versions else source.unordered_group
 
 
 def with_equal_versions(records: DataFrame, table: StreamTable, order: str) -> DataFrame:
@@ -104,7 +106,7 @@ def with_equal_versions(records: DataFrame, table: StreamTable, order: str) -> D
     The first of them is not counted: it may meet a stored row with that version. Rows of a key come into one partition
     first, as its counts need it anyway.
     """
-    columns = [column for column in table.record_columns if column.name not in (*table.key, table.version_column)]
+    columns = [column for column in table.record_columns if column.name not in (*table.key, *table.version_columns)]
     values = [f"CAST(`{c.name}` AS STRING)" if c.is_nested else f"`{c.name}`" for c in columns]
     values += [f"IF({flag}, 1, 0)" for flag in table.rules().flags]
     is_row = " AND ".join([f"{staged.REASON} IS NULL", *(["NOT " + staged.ROWLESS] if table.has_truncates else [])])
@@ -123,13 +125,14 @@ def has_version_of_stored(table: TableParts) -> str:
     Both are structs; without a stored row, ``t`` is NULL. A kept column without a value does not differ. Base rows are
     older than any record.
     """
-    record, version = "_record", f"`{table.version_column}`"
+    record = "_record"
+    versions = " AND ".join(f"s.`{name}` <=> t.`{name}`" for name in table.version_columns)
     are_records = f"s.{record}.position IS NOT NULL AND t.{record}.position IS NOT NULL"
     is_same_record = same_record(table, f"s.{record}", f"t.{record}")
-    is_tie = f"{are_records} AND s.{version} <=> t.{version} AND NOT ({is_same_record})"
+    is_tie = f"{are_records} AND {versions} AND NOT ({is_same_record})"
     differences: list[str] = []
     for column in table.record_columns:
-        if column.name not in (*table.key, table.version_column):
+        if column.name not in (*table.key, *table.version_columns):
             new_value, stored_value = (comparable(f"{side}.`{column.name}`", column.type) for side in ("s", "t"))
             has_value = f"s.`{column.name}` IS NOT NULL AND " if column.name in table.keep else ""
             differences.append(f"{has_value}NOT ({new_value} <=> {stored_value})")

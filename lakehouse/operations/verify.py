@@ -220,7 +220,7 @@ def producer_time(state: SourceState, table: StreamTable) -> Finding:
     Within a partition none does. Between partitions, that holds if the broker dates the records, if a version, the
     offset or the log of a database decides, or if the table is a log table.
     """
-    is_ordered = table.version_column or table.order == "offset" or table.has_changes or table.is_log
+    is_ordered = table.version_columns or table.order == "offset" or table.has_changes or table.is_log
     is_safe = not state.producer_time or is_ordered
     problem = (
         f"Producers date the records of {state.stream}, so a producer's clock decides which of two records in"

@@ -9,6 +9,7 @@ compared by the number of the commit that inserted them from base files. The ord
 for kept columns in ``_kept``) and compared as a struct, in which NULL is smallest: base rows are older than any record.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -83,6 +84,7 @@ def merged_layout(table: TableParts, settings: Settings) -> Layout:
         orders = [TableColumn.struct(n, f"The record {n} came with.", kept_order(table)) for n in table.keep]
         columns.append(TableColumn.struct(KEPT, _KEPT_DOC, orders))
     time_columns = (column.name for column in table.columns if column.type in ("TIMESTAMP", "DATE"))
+    has_stored_versions = {*table.version_columns} <= {column.name for column in table.record_columns}
     statistics = table.key or [*time_columns, RECORD]
     return Layout(
         table.name,
@@ -98,9 +100,9 @@ def merged_layout(table: TableParts, settings: Settings) -> Layout:
         declaration=table.fingerprint,
         cluster_by=table.upkeep.cluster_by,
         declaration_name=table.name,
-        fixed_columns=[*table.key, *([table.version_column] if table.version_column else [])],
+        fixed_columns=[*table.key, *table.version_columns],
         declaration_facts=facts_of(table),
-        kept_version_column=table.version_column or "" if table.keep else "",
+        kept_version_column=table.version_text or "" if table.keep or not has_stored_versions else "",
         rows_path=table.rows_path,
         sync=settings.sync,
     )
@@ -127,10 +129,15 @@ def same_record(table: TableParts, left: str, right: str, *fields: str) -> str:
 
 def kept_order(table: TableParts) -> tuple[TableColumn, ...]:
     """Return the order fields of a kept column: those of a row, and the declared version."""
-    if not table.version_column:
-        return order_columns(table)
     doc = f"Version of the record; NULL is {'newest' if table.version_nulls == 'newest' else 'oldest'}."
-    return (TableColumn("version", table.by_name[table.version_column].type, doc), *order_columns(table))
+    versions = (TableColumn(field, table.by_name[name].type, doc) for field, name in version_fields(table).items())
+    return (*versions, *order_columns(table))
+
+
+def version_fields(table: TableParts) -> dict[str, str]:
+    """Return the names of the version columns, by the fields in which stored orders have them."""
+    names = table.version_columns
+    return {f"version_{name}" if names[1:] else "version": name for name in names}
 
 
 def order_of(table: TableParts, bounds: ChangeBounds = NO_BOUNDS, fields: Mapping[str, str] | None = None) -> str:
@@ -160,11 +167,11 @@ def _order_sql(table: TableParts, order: Mapping[str, str], bounds: ChangeBounds
     parts = [fields[name] for name in _order_names(table)]
     if table.has_changes and bounds.snapshot is not None:
         parts[0] = f"IF({is_same_partition} AND {parts[0]} < {bounds.snapshot}, {bounds.snapshot}, {parts[0]})"
-    if table.version_column:
-        # versions order records only: base rows are older than records in any case
-        is_null = [f"{fields['version']} IS NULL"] if table.version_nulls == "newest" else []
-        versions = [*is_null, fields["version"]]
-        parts = [*(f"IF({fields['position']} IS NULL, NULL, {version})" for version in versions), *parts]
+    versions = [fields[name] for name in version_fields(table)]
+    if table.version_nulls == "newest":
+        versions = [part for version in versions for part in (f"{version} IS NULL", version)]
+    # versions order records only: base rows are older than records in any case
+    parts = [*(f"IF({fields['position']} IS NULL, NULL, {version})" for version in versions), *parts]
     return f"struct({', '.join([*parts, fields['base']])})"
 
 
@@ -194,10 +201,11 @@ def order_fields(table: TableParts, side: str, name: str | None = None) -> dict[
     if name and side == "t":
         return stored_order_fields(table, name)
     prefix = (f"{side}.{KEPT}.`{name}`." if name else f"{side}.{RECORD}.") if side else "_"
-    version = (
-        f"{prefix}version" if name else f"{side}.`{table.version_column}`" if side else f"`{table.version_column}`"
-    )
-    return {"version": version} | {field.name: f"{prefix}{field.name}" for field in order_columns(table)}
+    versions = {
+        field: f"{prefix}{field}" if name else f"{side}.`{column}`" if side else f"`{column}`"
+        for field, column in version_fields(table).items()
+    }
+    return versions | {field.name: f"{prefix}{field.name}" for field in order_columns(table)}
 
 
 def stored_order_fields(table: TableParts, name: str) -> dict[str, str]:
@@ -213,12 +221,12 @@ def stored_order_fields(table: TableParts, name: str) -> dict[str, str]:
         field.name: f"IF({has_row_order}, {row_prefix}{field.name}, {kept_prefix}{field.name})"
         for field in order_columns(table)
     }
-    if table.version_column:
+    if table.version_columns:
         names = ("source", "position", "partition", "time", *((INDEX.name,) if table.has_elements else ()))
         is_same_record = " AND ".join(f"{fields[name]} = {row_prefix}{name}" for name in names)
-        fields["version"] = (
-            f"IF({kept_prefix}version IS NULL AND {is_same_record}, t.`{table.version_column}`, {kept_prefix}version)"
-        )
+        for field, column in version_fields(table).items():
+            version = f"{kept_prefix}{field}"
+            fields[field] = f"IF({version} IS NULL AND {is_same_record}, t.`{column}`, {version})"
     return fields
 
 
@@ -300,9 +308,10 @@ def record_fields(table: TableParts, source: SourceId | None) -> dict[str, str]:
 
 def literal_fields(table: TableParts, order: RecordOrder) -> dict[str, str]:
     """Return the fields of an order as SQL literals, by name."""
-    version_type = table.by_name[table.version_column].type if table.version_column else "STRING"
-    types = {field.name: field.type for field in order_columns(table)} | {"version": version_type}
+    types = {field.name: field.type for field in kept_order(table)}
     values = {name: None if value is None else str(value) for name, value in order}
+    names = version_fields(table)
+    values |= zip(names, json.loads(order.version), strict=True) if names.keys() - {"version"} and order.version else ()
     literals = {
         name: f"CAST({'NULL' if values.get(name) is None else text_literal(str(values[name]))} AS {type_})"
         for name, type_ in types.items()

@@ -23,7 +23,6 @@ from lakehouse.storage.layout import (
     COLUMNS_PROPERTY,
     DECLARATION_PROPERTY,
     KEY,
-    NO_VERSION,
     ROWS,
     VERSION_COLUMN,
     Layout,
@@ -68,16 +67,14 @@ def _show_array(path: str) -> str:
 
 
 def require_version(layout: Layout, properties: Mapping[str, str], table: DeltaTable) -> None:
-    """Raise if stored orders have another version column: its numbers cannot be compared with those of this one."""
+    """Raise if stored orders have another version: its values cannot be compared with those of this one."""
     stored_column, column = properties.get(VERSION_COLUMN, ""), layout.kept_version_column
     if stored_column and column and stored_column != column and table.get_add_actions().num_rows:
-        stored_version = None if stored_column == NO_VERSION else stored_column
         raise TableError(
             f"The stored orders of {layout.name} have versions from column {stored_column}, and the declaration names"
             f" {column}",
             where=layout.uri,
-            action=f"Declare version={stored_version!r}, or a table with another name, which a merge fills from the"
-            " topic.",
+            action=f"Declare the version as before, or build it again: lakehouse rebuild {layout.declaration_name}",
         )
 
 

@@ -50,7 +50,7 @@ def row_in(page: str, first_cell: str) -> list[str]:
         ("other-values", 7),
         ("schemas", 6),
         ("mongodb", 1),
-        ("shapes", 2),
+        ("shapes", 3),
         pytest.param("many-rows", 4, marks=pytest.mark.invariant("8.15")),
     ],
 )

@@ -26,7 +26,7 @@ def delete_problems(table: TableParts) -> Iterator[Problem]:
             yield f"{option}: FieldIs needs the name of a field, and at least one value", example
     yield from _truncate_problems(table)
     for column in table.record_columns if isinstance(table.deletes.when, Tombstone) else ():
-        if column.name in (*table.key, table.version_column) and column.field.place.part == VALUE:
+        if column.name in (*table.key, *table.version_sources) and column.field.place.part == VALUE:
             source = "RecordKey()" if column.name in table.key else 'RecordHeader("...")'
             message = f"deletes: column {column.name} is a field of the value, but a tombstone has no value"
             yield message, f"Declare source={source} for it, or use FieldIs if the deletes have a value."
@@ -39,7 +39,7 @@ def _truncate_problems(table: TableParts) -> Iterator[Problem]:
             message = f"the value {value!r} means both a delete and a truncate"
             yield message, "A truncate deletes all rows. Remove the value from when or from truncates."
     for option in ("truncates", "purge"):
-        if getattr(table.deletes, option) and table.order == "offset" and not table.version_column:
+        if getattr(table.deletes, option) and table.order == "offset" and not table.version_columns:
             message = f'{option} of deletes and order="offset" cannot be combined without a version'
             yield message, "Offsets of several partitions cannot be compared. Declare version=, or remove one of them."
 
@@ -65,7 +65,7 @@ def change_problems(table: TableParts) -> Iterator[Problem]:
         yield f"format {form} requires a key", "Name the columns of the primary key in the database."
     options = {
         "deletes": table.deletes.when or table.deletes.truncates,
-        "version": table.version_column,
+        "version": table.version_columns,
         "late": table.late,
         "where": table.where,
         "rejects": table.rejects,

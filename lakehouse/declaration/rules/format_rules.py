@@ -122,8 +122,8 @@ def _problems_with_null(table: TableParts, column: Column) -> Iterator[Problem]:
     for option, is_declared in options.items():
         if is_declared:
             yield f"column {column.name}: {option} and invalid cannot be combined", _REMOVE_ONE
-    if column.name == table.version_column or (table.late and column.name == table.late.column):
-        option = "version" if column.name == table.version_column else "late"
+    if column.name in table.version_sources or (table.late and column.name == table.late.column):
+        option = "version" if column.name in table.version_sources else "late"
         message = f"column {column.name}: {option} needs its value, so invalid is not allowed"
         yield message, f"Remove invalid, or name another column in {option}."
     if table.base is not None:

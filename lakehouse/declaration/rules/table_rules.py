@@ -36,6 +36,10 @@ _NULLS = (
     'Write version=Version("{}", nulls="oldest"), nulls="newest" if such a record replaces all others, or'
     ' nulls="reject"; or declare the column with required=True.'
 )
+_NULLS_OF_COMPUTED = (
+    'Write Version(..., nulls="oldest"), or nulls="newest" if such a record replaces all others. To reject it, add a'
+    " rule to rejects."
+)
 _OF_OWNER = "Write team:NAME, or an e-mail address with 2 to 7 letters after the last dot."
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
 _NAME_SOURCE = "Choose another name, and set source= to the name of the field."
@@ -128,7 +132,7 @@ def _log_table(table: TableParts) -> Iterator[Problem]:
     kept_columns = [f"column {name}: keep" for name in table.keep]
     options = {
         "deletes": table.deletes != Deletes(),
-        "version": table.version_column,
+        "version": table.version_columns,
         "base": table.base,
         'order="offset"': table.order == "offset",
     }
@@ -138,16 +142,25 @@ def _log_table(table: TableParts) -> Iterator[Problem]:
 
 
 def _version(table: TableParts) -> Iterator[Problem]:
-    if table.version_column is None:
-        return
-    column = table.by_name.get(table.version_column)
-    has_choice = isinstance(table.version, Version) and table.version.nulls is not None
+    if isinstance(table.version, Version) and not table.version_columns:
+        yield "version names no column", "Name at least one."
+    for name, count in Counter(table.version_columns).items():
+        if count > 1:
+            yield f"version column {name} is listed twice", "List it once."
+        yield from _version_part(table, name)
+
+
+def _version_part(table: TableParts, name: str) -> Iterator[Problem]:
+    column = table.by_name.get(name)
+    nulls = table.version.nulls if isinstance(table.version, Version) else None
     if column is None:
-        hint = spelling_hint(table.version_column, table.by_name)
-        yield f"unknown column in version: {table.version_column}", f"{hint}Declare the column, or correct the name."
+        hint = spelling_hint(name, table.by_name)
+        yield f"unknown column in version: {name}", f"{hint}Declare the column, or correct the name."
+    elif isinstance(column, Computed) and nulls not in ("oldest", "newest"):
+        message = f"version {column.name} is computed, and nothing says what a record without a result is"
+        yield message, _NULLS_OF_COMPUTED
     elif isinstance(column, Computed):
-        message = f"version {column.name} is computed: a record without a result would count as the oldest of all"
-        yield message, "Name a column that is read from records."
+        return
     elif column.keep:
         message = f"version {column.name} is a kept column"
         yield message, "The version must come from the same record as the row. Remove keep."
@@ -156,14 +169,14 @@ def _version(table: TableParts) -> Iterator[Problem]:
         yield message, 'Remove default, or nulls="reject".'
     elif column.type == "BOOLEAN":
         yield f"version {column.name} is BOOLEAN", "Two values cannot order records. Name a number, a time or a string."
-    elif not (column.required or column.default is not None or has_choice):
+    elif not (column.required or column.default is not None or nulls):
         message = f"version {column.name} may be NULL, and nothing says what a record without a version is"
         yield message, _NULLS.format(column.name)
 
 
 def _scalar_columns(table: TableParts) -> Iterator[Problem]:
     """Options that require scalar columns, because they identify, order or group rows."""
-    options = [("key", table.key), ("cluster_by", table.upkeep.cluster_by), ("version", [table.version_column or ""])]
+    options = [("key", table.key), ("cluster_by", table.upkeep.cluster_by), ("version", table.version_columns)]
     options += [(f"rollup {rollup.name}: by", rollup.by) for rollup in table.rollups]
     for option, names in options:
         for column in (table.by_name[name] for name in names if name in table.by_name):
@@ -201,11 +214,9 @@ def _former_fields(table: TableParts) -> Iterator[Problem]:
 def _widening_problems(table: TableParts) -> Iterator[Problem]:
     """Columns whose type cannot be widened, because it decides where rows are stored or how they are ordered."""
     fixed = {table.partition_by.name: "rows are partitioned by it"} if table.partition_by else {}
-    if table.version_column and table.keep:
-        fixed[table.version_column] = "it is the version that is stored for kept columns"
-    key_or_version = dict.fromkeys(table.key, "the key") | (
-        {table.version_column: "the version"} if table.version_column else {}
-    )
+    if table.keep:
+        fixed |= dict.fromkeys(table.version_columns, "it is the version that is stored for kept columns")
+    key_or_version = dict.fromkeys(table.key, "the key") | dict.fromkeys(table.version_columns, "the version")
     for column in table.columns:
         if column.widened_from is not None and column.name in fixed:
             message = f"column {column.name}: widened_from is not allowed, because {fixed[column.name]}"

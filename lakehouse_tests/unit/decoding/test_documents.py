@@ -41,6 +41,9 @@ VALUES = [
 ]
 
 
+NAMES = ("$oid", "$uuid", "$symbol", "$numberInt", "$numberLong", "$numberDouble", "$numberDecimal")
+
+
 def judge(value: bytes | None, table: StreamTable, key: bytes = key_of(1)) -> dict[str, Any]:
     (verdict,) = rows_twice([value], table.rules(), {"key": [key]})
     return dict(verdict)
@@ -161,7 +164,7 @@ def plain(value: Any) -> Any:
         return raw if isinstance(raw, str) else value
     if len(value) == 1 and name == "$date":
         return plain_time(plain(raw), value)
-    if len(value) == 1 and isinstance(raw, str) and name[:1] == "$":
+    if len(value) == 1 and isinstance(raw, str) and name in NAMES:
         return plain_number(raw, value) if name.startswith("$number") else raw
     return {inner_name: plain(inner) for inner_name, inner in value.items()}
 

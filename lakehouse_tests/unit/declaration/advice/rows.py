@@ -21,10 +21,22 @@ EXAMPLES = [
         with_columns(column("revision"), version=oldest("revision")),
     ),
     Example(
-        "version day is computed: a record without a result would count as the oldest of all",
-        "Name a column that is read from records.",
+        "version day is computed, and nothing says what a record without a result is",
+        'Write Version(..., nulls="oldest"), or nulls="newest" if such a record replaces all others. To reject it, add'
+        " a rule to rejects.",
         with_columns(BY_DAY, version="day"),
-        with_columns(BY_DAY, version="rated_at"),
+        with_columns(BY_DAY, version=oldest("day")),
+        with_columns(BY_DAY, version=Version(["day", "rated_at"], nulls="newest")),
+    ),
+    of_table(
+        "version names no column",
+        "Name at least one.",
+        version=[Version([]), Version(["rated_at"])],
+    ),
+    of_table(
+        "version column rated_at is listed twice",
+        "List it once.",
+        version=[Version(["rated_at", "rated_at"]), Version(("rated_at", "id"))],
     ),
     Example(
         "version n is a kept column",

@@ -24,8 +24,8 @@ def read_written(raw: Any, field: Field) -> Any:
     if becomes_json(field.form.written):
         return _read_as_text(raw, field)
     raw = as_written(raw)
-    if field.form.written == "connect":
-        return _read_unscaled(raw, field)
+    if field.form.written in ("connect", "unsigned"):
+        return _read_unscaled(raw, field) if field.form.written == "connect" else _read_unsigned(raw, field)
     if field.type == "BOOLEAN":
         return _read_boolean(raw, field)
     if field.type == "BINARY":
@@ -88,6 +88,13 @@ def _read_boolean(raw: Any, field: Field) -> bool:
     return _raise_wrong_form(raw, field)
 
 
+def _read_unsigned(raw: Any, field: Field) -> int | Decimal:
+    """The number whose 64 bits a number with a sign has, or that bytes write; another number stays as it is."""
+    number = exact_number(_read_unscaled(raw, field, "0") if isinstance(raw, str | bytes) else raw, field)
+    has_sign = number == number.to_integral_value() and -(2**63) <= number < 0
+    return int(number) + 2**64 if has_sign else number
+
+
 def _read_digits(raw: Any, field: Field) -> str:
     """The text of a number; also a text itself, if the form allows it."""
     if isinstance(raw, str):
@@ -95,10 +102,10 @@ def _read_digits(raw: Any, field: Field) -> str:
     return number_text(exact_number(raw, field))
 
 
-def _read_unscaled(raw: Any, field: Field) -> Decimal | UnrepresentableValue:
+def _read_unscaled(raw: Any, field: Field, scale: str | None = None) -> Decimal | UnrepresentableValue:
     """The number of Kafka Connect: the unscaled bytes with the scale of the column, or with their own."""
     number = None
-    convert = base64_converter(field.type[8:-1].split(",")[1])
+    convert = base64_converter(scale or field.type[8:-1].split(",")[1])
     if isinstance(raw, str | bytes) and convert:
         number = convert(raw)
     elif isinstance(raw, dict) and raw.keys() == {"scale", "value"} and isinstance(raw["value"], str | bytes):

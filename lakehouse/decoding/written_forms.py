@@ -10,8 +10,13 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
-WrittenForm = Literal["text", "text_or_number", "number", "json", "otlp", "connect", "base64", "base64url", "hex"]
-"""The forms without options: ``text`` is a number or a boolean as text, ``number`` a text as a number."""
+WrittenForm = Literal[
+    "text", "text_or_number", "number", "unsigned", "json", "otlp", "connect", "base64", "base64url", "hex"
+]
+"""The forms without options: ``text`` is a number or a boolean as text, ``number`` a text as a number.
+
+``unsigned`` is a whole number of 64 bits without a sign: its bits may be written as a number with one, or its bytes.
+"""
 REQUIRED = "required"
 """In place of the name of a zone: a text must have an offset."""
 LocalTimeRule = Literal["reject", "earlier", "later"]
@@ -94,6 +99,7 @@ _KINDS: dict[WrittenForm, tuple[str, ...]] = {
     "text": ("string",),
     "text_or_number": ("string", "number"),
     "number": ("number",),
+    "unsigned": ("string", "number"),
     "json": (),
     "otlp": (),
     "connect": ("string",),

@@ -15,8 +15,9 @@ from decimal import Decimal
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from lakehouse.declaration import Column, Computed, StreamTable
+from lakehouse.declaration import Column, Computed, StreamTable, TextBoolean, TextNumber
 from lakehouse.decoding.column_types import digits_of
+from lakehouse.decoding.fields import WHOLE_LIMITS
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.errors import LakehouseError, SetupError
 from lakehouse.query.connections import quoted_name
@@ -93,6 +94,7 @@ _MICROSECONDS = (
 )
 _TEXT_TYPES = ("text", "varchar", "uuid", "json", "jsonb", "xml", "cidr", "macaddr", "numeric", "citext", "enum")
 _WHOLE_TYPES = ("int2", "int4", "int8")
+_WORDS, _NUMBER = ("true", "false"), r"'^[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,3})?$'"
 _SQL: dict[tuple[str, str], MakeSql | str] = {  # a text has the column in place of {0}
     **{("STRING", type_): _PLAIN for type_ in _TEXT_TYPES},
     **{(whole_type, type_): _PLAIN for whole_type in ("INT", "BIGINT") for type_ in _WHOLE_TYPES},
@@ -267,7 +269,31 @@ def _text(column: Column | Computed, columns: Mapping[str, DatabaseColumn]) -> s
         return None
     field = column.field
     names = [path[0] for path in (field.place.names, field.place.former) if len(path) == 1 and path[0] in columns]
-    return None if not names else canonical_sql(columns[names[0]], column.type)
+    database_column = columns[names[0]] if names else None
+    return database_column and (_written_sql(database_column, column) or canonical_sql(database_column, column.type))
+
+
+def _written_sql(database_column: DatabaseColumn, column: Column) -> str | None:
+    """Return the SQL of the text of a column that reads another form; a value without that form stays as it is."""
+    text, form = f"{database_column.name}::text", column.form
+    if isinstance(form, TextBoolean):
+        lists = (", ".join(map(_literal, values)) for values in (form.true, form.false))
+        cases = " ".join(f"WHEN {text} IN ({values}) THEN '{word}'" for values, word in zip(lists, _WORDS, strict=True))
+        return f"CASE {cases} ELSE {text} END"
+    is_text = database_column.type in ("text", "varchar") and column.type.startswith(("DECIMAL", *WHOLE_LIMITS))
+    if not isinstance(form, TextNumber) or form.trailing_sign or not is_text:
+        return None
+    number = text
+    for mark in filter(None, (form.prefix, form.suffix, form.thousands)):
+        number = f"replace({number}, {_literal(mark)}, '')"
+    number = f"replace({number}, {_literal(form.decimal)}, '.')"
+    places = digits_of(column.type)[1] if column.type.startswith("DECIMAL") else 0
+    return f"CASE WHEN {number} ~ {_NUMBER} THEN round({number}::numeric, {places})::text ELSE {text} END"
+
+
+def _literal(value: Any) -> str:
+    text = str(canonical_text(value)).replace("'", "''")
+    return f"'{text}'"
 
 
 def _require_readable(psycopg: ModuleType, url: str) -> None:

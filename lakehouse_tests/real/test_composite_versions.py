@@ -73,10 +73,10 @@ def expected_rows(events: Sequence[Event], nulls: VersionNulls) -> dict[int, tup
         deletes = [event.order(nulls) for event in events if event.id == key and event.op == "delete"]
         horizon = max([truncated, *deletes])
         later = [event for event in events if event.id == key and event.op == "write" and event.order(nulls) > horizon]
-        ordered = sorted(later, key=lambda event: event.order(nulls))
-        notes = [event.note for event in ordered if event.note is not None]
-        if ordered:
-            rows[key] = ordered[-1].at, ordered[-1].state, notes[-1] if notes else None
+        events_of_key = sorted(later, key=lambda event: event.order(nulls))
+        notes = [event.note for event in events_of_key if event.note is not None]
+        if events_of_key:
+            rows[key] = events_of_key[-1].at, events_of_key[-1].state, notes[-1] if notes else None
     return rows
 
 
@@ -124,12 +124,12 @@ def test_another_expression_of_a_version_is_refused_until_the_table_is_built_aga
     create_topic(broker, table)
     stream = Stream(spark, broker, table)
     stream.send_and_merge(b'{"id": 1, "at": 1, "state": "paid"}')
-    other = table_of("oldest", RANK.replace("2", "4"), table.name)
-    changed = Stream(spark, broker, other)
-    with pytest.raises(TableError, match=f"lakehouse rebuild {table.name}") as refused:
-        changed.send_and_merge(b'{"id": 1, "at": 1, "state": "refunded"}')
-    build_copies(changed.context)
-    switch(broker, other, Places.of(broker, other))
-    changed.merge()
+    other_table = table_of("oldest", RANK.replace("2", "4"), table.name)
+    other_stream = Stream(spark, broker, other_table)
+    with pytest.raises(TableError, match=f"lakehouse rebuild {table.name}") as error:
+        other_stream.send_and_merge(b'{"id": 1, "at": 1, "state": "refunded"}')
+    build_copies(other_stream.context)
+    switch(broker, other_table, Places.of(broker, other_table))
+    other_stream.merge()
     assert [(row["state"], row["rank"]) for row in rows_of(broker, table.name)] == [("paid", 4)]
-    assert "rank (CASE state WHEN 'created' THEN 1 WHEN 'paid' THEN 4" in str(refused.value)
+    assert "rank (CASE state WHEN 'created' THEN 1 WHEN 'paid' THEN 4" in str(error.value)

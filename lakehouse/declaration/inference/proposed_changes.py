@@ -24,13 +24,14 @@ from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.parser import Change
 from lakehouse.decoding.record_parts import RecordKey
 from lakehouse.decoding.records import parse
+from lakehouse.decoding.written_forms import TextBoolean
 
 _DECIMAL_TEXT = re.compile(r"-?\d{1,18}\.(\d{1,18})", re.ASCII)
 _FLAG = (
-    "If it is a boolean of MySQL (TINYINT(1)), a snapshot has numbers, and the log true and false. Set"
-    " converters=boolean and boolean.type=io.debezium.connector.binlog.converters.TinyIntOneToBooleanConverter in the"
-    " connector, take a snapshot, and declare BOOLEAN"
+    "If it is a boolean of MySQL (TINYINT(1)), a snapshot has numbers, and the log true and false: declare BOOLEAN with"
+    " written=TextBoolean([1, True], [0, False])"
 )
+_FLAGS = TextBoolean([1, True], [0, False])
 _OF_MYSQL = re.compile(rb'"(mysql|mariadb)"')
 _DAYS = "{}: numbers. If it is a date in the database, declare DATE with written=Time(epoch='days')."
 _UNKNOWN_KEY = "The keys of these records do not name columns. Declare the primary key of the database in place of {}."
@@ -115,8 +116,10 @@ def _propose_column(source: str, rows: Sequence[dict[str, Any]], warnings: list[
     values = [row[source] for row in rows if row.get(source) is not None]
     name = column_name(source)
     column_type = _column_type(values) if values else None
+    if name and values and column_type is None and all(map(_is_flag, values)):
+        return Column(name, "BOOLEAN", "", source=None if name == source else source, written=_FLAGS)
     if name is None or column_type is None:
-        warnings.append(f"Field {source!r} is left out: {_why_left_out(name, values)}.")
+        warnings.append(f"Field {source!r} is left out: {_why_left_out(name)}.")
         return None
     numbers = [value for value in values if isinstance(value, Decimal)]
     unit = epoch_unit(numbers) if column_type == "BIGINT" and len(numbers) == len(values) else None
@@ -128,11 +131,9 @@ def _propose_column(source: str, rows: Sequence[dict[str, Any]], warnings: list[
     return Column(name, column_type, "", source=None if name == source else source)
 
 
-def _why_left_out(name: str | None, values: Sequence[Any]) -> str:
+def _why_left_out(name: str | None) -> str:
     if name is None:
         return "its name cannot become the name of a column"
-    if values and all(_is_flag(value) for value in values):
-        return f"it is 0 or 1 in some records and true or false in others. {_FLAG}"
     return "these records do not show its type; declare it by its type in the database"
 
 

@@ -8,7 +8,7 @@ from lakehouse.declaration.conditions import FieldIs, Tombstone
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.record_parts import VALUE
-from lakehouse.decoding.written_forms import BYTE_FORMS
+from lakehouse.decoding.written_forms import BYTE_FORMS, TextBoolean, TextNumber
 
 _MIN_PURGE = timedelta(days=1)  # maintenance runs once a day
 
@@ -110,7 +110,7 @@ def _value_problems(column: Column, form: str) -> Iterator[Problem]:
         advice["invalid"] = _unlike_database(column, "invalid removes a value", "invalid", "try_cast")
     if column.time.zone is not None:
         advice["zone"] = "The table has the times of the database. Remove zone. For readers, convert them in a view."
-    if column.form is not None and column.form not in BYTE_FORMS:
+    if not isinstance(column.form, TextBoolean | TextNumber) and column.form not in (None, "unsigned", *BYTE_FORMS):
         advice["written"] = _CONNECTOR_WRITES
     for option, correction in advice.items():
         yield f"column {column.name}: format {form} and {option} cannot be combined", correction

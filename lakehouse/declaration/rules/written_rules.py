@@ -29,6 +29,7 @@ _FITTING_KINDS: dict[str, tuple[str, ...]] = {
     "text": ("number", "boolean", "epoch"),
     "text_or_number": ("number", "epoch", "pattern", "string"),
     "number": ("pattern", "string"),
+    "unsigned": ("number",),
     "json": ("string",),
     "otlp": ("string", _MAP),
     "connect": ("decimal",),
@@ -49,6 +50,7 @@ _ADVICE: dict[str, str] = {
     "number": (
         "It is for STRING, and for a time with a pattern of digits. Other columns read numbers already: remove written."
     ),
+    "unsigned": "It is for numbers. Declare DECIMAL(20,0) for all of them, or remove written.",
     "json": "The text of a JSON value is a STRING. Declare STRING, or remove written.",
     "otlp": "Declare MAP<STRING, STRING> for attributes, STRING for one value, or remove written.",
     "connect": "These values are decimals. Declare DECIMAL(precision,scale), or remove written.",

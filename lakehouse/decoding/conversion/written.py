@@ -34,6 +34,9 @@ def read_plainly(raw_values: list[Any], field: Field) -> PlainValues:
     """Read the values that a native parser made of a field, except for decimals of Kafka Connect."""
     if field.form.written == "json":
         return _read_json(raw_values)
+    if field.form.written == "unsigned":
+        plain_values = [raw if type(raw) is int and 0 <= raw < 2**63 else None for raw in raw_values]
+        return _plain_values(plain_values, raw_values)
     if field.type == "BINARY":
         return _plain_values([*map(byte_reader(field.form.written), raw_values)], raw_values)
     if field.type == "BOOLEAN":

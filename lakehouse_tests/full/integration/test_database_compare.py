@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, Debezium, StreamTable
+from lakehouse.declaration import Column, Debezium, StreamTable, TextBoolean, TextNumber
 from lakehouse.errors import LakehouseError
 from lakehouse.operations.compare import Source, compare, equals_database
 from lakehouse.settings import Settings
@@ -66,6 +66,10 @@ TYPES = [
     Column("points", "STRING", "A text."),
     Column("per_cent", "STRING", "A share.", source="per%cent"),
     Column("big", "DOUBLE", "A number."),
+    Column("paid", "BOOLEAN", "A flag.", written=TextBoolean([1, True], [0, False])),
+    Column("sent", "BOOLEAN", "A flag.", written=TextBoolean(["it's"], ["no"])),
+    Column("price", "DECIMAL(9,2)", "A price.", written=TextNumber(decimal=",", thousands=".", or_number=True)),
+    Column("pieces", "INT", "A number.", written=TextNumber(or_number=True)),
 ]
 
 
@@ -80,8 +84,9 @@ def test_compare_knows_each_type_and_names_the_columns_that_it_cannot_compare(
     )
     postgres.run(
         "CREATE TABLE items (id bigint PRIMARY KEY, span interval, short time(3), at timestamp, day date, number int,"
-        ' points int, "per%cent" text, big float8)',
-        f"INSERT INTO items VALUES ({values})",
+        ' points int, "per%cent" text, big float8, paid int, sent text, price text, pieces int)',
+        f"INSERT INTO items VALUES ({values}, 1, 'it''s', '1.234,5', 3)",
+        "INSERT INTO items (id, paid, sent, price, pieces) VALUES (2, 0, 'no', '7', 4)",
         database=database,
     )
     table = StreamTable(database, f"{database}.public.items", "", TYPES, ["id"], format=Debezium())
@@ -94,8 +99,13 @@ def test_compare_knows_each_type_and_names_the_columns_that_it_cannot_compare(
         "points": "7",
         "per%cent": "x%",
         "big": 1e20,
+        "paid": 1,
+        "sent": "it's",
+        "price": "1.234,5",
+        "pieces": "3",
     }
-    stream.send_and_merge(change("r", 7, fields))
+    second_fields = {**dict.fromkeys(fields), "id": 2, "paid": False, "sent": "no", "price": 7, "pieces": 4}
+    stream.send_and_merge(change("r", 7, fields), change("r", 7, second_fields))
     url = f"postgresql://postgres@127.0.0.1:{postgres.port}/{database}"
     comparison = compare(broker, stream.table, Source(url, "public.items"), 0.0)
     (difference,) = comparison.differences

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakehouse.declaration import Avro, Column, Debezium, Delete, Rejection, StreamTable
+from lakehouse.declaration import Avro, Column, Debezium, Delete, Rejection, StreamTable, TextBoolean, TextNumber
 from lakehouse.declaration.inference.proposal import propose
 from lakehouse.decoding.formats.avro.nodes import KIND
 from lakehouse.decoding.formats.debezium.position import source_position
@@ -368,3 +368,21 @@ def test_a_number_that_is_only_nearly_a_marker_is_none() -> None:
     rows = rows_twice([snapshot, placeholder, *nearly_values], table().rules())
     assert [row["_snapshot"] for row in rows] == ["whole", None, "part", None]
     assert [row["_reason"] for row in rows] == [None, None, None, "wrong_type"]
+
+
+def test_values_in_two_forms_are_read_as_columns_declare_them() -> None:
+    columns = [
+        COLUMNS[0],
+        Column("open", "BOOLEAN", "A boolean of MySQL.", written=TextBoolean([1, "true", True], [0, "false", False])),
+        Column("price", "DECIMAL(10,2)", "A price.", written=TextNumber(or_number=True)),
+        Column("large", "DECIMAL(20,0)", "A number without a sign.", written="unsigned"),
+    ]
+    for form in (Debezium(), Debezium(decimal_handling_mode="string")):
+        rules = replace(table(form), columns=columns).rules()
+        values = [
+            change("r", 7, {"id": 1, "open": 1, "price": "2.50", "large": -1}),
+            change("u", 8, {"id": 1, "open": False, "price": 3, "large": 5}),
+            change("u", 9, {"id": 1, "open": "true", "price": None, "large": b64encode(b"\0" + b"\xff" * 8).decode()}),
+        ]
+        rows = [(row["open"], row["price"], row["large"]) for row in rows_twice(values, rules)]
+        assert rows == [(True, Decimal("2.50"), 2**64 - 1), (False, 3, 5), (True, None, 2**64 - 1)]

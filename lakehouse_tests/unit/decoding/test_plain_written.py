@@ -56,7 +56,7 @@ CONNECT_TEXTS = [
 ]
 GERMAN = TextNumber(decimal=",", thousands=".", prefix="EUR ", trailing_sign=True)
 NUMBER_FORMS: list[Any] = [
-    *("text", "text_or_number", TextNumber(or_number=True, suffix="%"), TextNumber(thousands=","), GERMAN),
+    *("text", "text_or_number", "unsigned", TextNumber(or_number=True, suffix="%"), TextNumber(thousands=","), GERMAN),
     *(
         TextNumber(thousands="'"),
         TextNumber(decimal=",", or_number=True),
@@ -200,7 +200,8 @@ def written_columns(draw: st.DrawFn, name: str) -> Column:
     elif kind == "digits":
         type_, rules["written"] = "STRING", draw(st.sampled_from(["number", "text_or_number"]))
     elif kind == "epoch":
-        type_, rules["written"] = "TIMESTAMP", Time(epoch="milliseconds", written=draw(st.sampled_from(NUMBER_FORMS)))
+        forms = [form for form in NUMBER_FORMS if form != "unsigned"]
+        type_, rules["written"] = "TIMESTAMP", Time(epoch="milliseconds", written=draw(st.sampled_from(forms)))
     elif kind == "bytes":
         type_, rules["written"] = "BINARY", draw(st.sampled_from(BYTE_FORMS))
     elif kind == "plain":
@@ -290,6 +291,7 @@ PLAIN_COLUMNS = {
     "digits": Column("n", "STRING", "Digits.", written="text_or_number"),
     "json": Column("n", "STRING", "JSON.", written="json"),
     "connect": Column("n", "DECIMAL(9,2)", "A number.", written="connect"),
+    "unsigned": Column("n", "DECIMAL(20,0)", "A number.", written="unsigned"),
     **{form: Column("n", "BINARY", "Bytes.", written=form) for form in BYTE_FORMS},  # type: ignore[arg-type]
 }
 PLAIN_TEXTS = {
@@ -297,6 +299,7 @@ PLAIN_TEXTS = {
     "mixed": ['"12.5"', "12.5", '"1e3"', "7", "null"],
     "whole": ['"1,234"', '"-5"'],
     "separators": ['"EUR 1.234,50"', '"EUR 5-"', '"-EUR 5,1"'],
+    "unsigned": ["0", "922337203685477", "null"],
     "epoch": ['"1769855400123"', '"1769855400123.5"'],
     "flag": ['"Y"', '"N"', "1", "0", "null"],
     "day": ["20260131", "null"],

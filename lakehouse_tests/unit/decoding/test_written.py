@@ -233,6 +233,24 @@ def test_a_decimal_of_connect_is_its_unscaled_bytes(text: str, value: str | None
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("7", 7), ("-1", 2**64 - 1), ("-9223372036854775808", 2**63), ("18446744073709551615", 2**64 - 1)),
+        *(
+            (f'"{unscaled(2**64 - 1, 9)}"', 2**64 - 1),
+            ("-0.5", "-1"),
+            ("null", None),
+            ("-9223372036854775809", -(2**63) - 1),
+        ),
+        *(('"x"', WRONG), ("true", WRONG), ("{}", WRONG), ("1e30", "out_of_range")),
+    ],
+)
+def test_an_unsigned_number_has_the_bits_of_a_number_with_a_sign(text: str, value: Any) -> None:
+    expected = value if value in (None, WRONG, "out_of_range") else Decimal(value)
+    assert decode_text("DECIMAL(20,0)", text, written="unsigned") == expected
+
+
+@pytest.mark.parametrize(
     ("type_", "options", "text"),
     [
         *(("INT", {"written": "text"}, '"0"'), ("INT", {"written": "text_or_number"}, "0")),

@@ -233,7 +233,8 @@ class DeclaredTexts:
     def __init__(self, fields: Iterable[Field], *, has_text_numbers: bool) -> None:
         self._has_text_numbers = has_text_numbers
         types = ("TIMESTAMP", *_NUMBERS) if has_text_numbers else ("TIMESTAMP", "DECIMAL")
-        single_fields = [field for field in fields if len(field.place.names) == 1 and field.form.pattern is None]
+        single_fields = [field for field in fields if len(field.place.names) == 1]
+        single_fields = [field for field in single_fields if field.form.pattern is None and field.form.written is None]
         self.fields = [(field.place.names[0], field) for field in single_fields if field.type.startswith(types)]
 
     def read(self, row: dict[str, Any], converters: Converters, *, is_delete: bool) -> dict[str, Any]:

@@ -19,8 +19,8 @@ DAY = date(2026, 1, 31)
 KEY = column("id", "BIGINT", required=True)
 GERMAN = TextNumber(decimal=",", thousands=".")
 FORMS = (
-    "text, text_or_number, number, json, otlp, connect, base64, base64url or hex, a TextNumber, a TextBoolean,"
-    " a KeyValues or a Time"
+    "text, text_or_number, number, unsigned, json, otlp, connect, base64, base64url or hex, a TextNumber,"
+    " a TextBoolean, a KeyValues or a Time"
 )
 OF_PARTS = (
     "A key and a header are texts. Remove written, or declare a TextNumber or a TextBoolean that lists only texts, or"

@@ -12,7 +12,7 @@ output. Every package above may import it; it imports ``lakehouse.decoding``, ``
 """
 
 from lakehouse.declaration.columns import Column, Computed, Time
-from lakehouse.declaration.conditions import Deletes, FieldIs, HeaderIs, Reject, SchemaIs, Tombstone
+from lakehouse.declaration.conditions import Deletes, FieldExists, FieldIs, HeaderIs, Reject, SchemaIs, Tombstone
 from lakehouse.declaration.export import Export
 from lakehouse.declaration.samples import Rows, SampleRecords, Samples
 from lakehouse.declaration.sources import Files, Generated, TableRows, Topic, TopicPattern, Topics
@@ -52,6 +52,7 @@ from lakehouse.decoding.formats import (
 )
 from lakehouse.decoding.record_parts import (
     BrokerTime,
+    Cut,
     Element,
     ElementIndex,
     ParentField,
@@ -73,6 +74,7 @@ __all__ = [
     "Computed",
     "ConnectJson",
     "Csv",
+    "Cut",
     "Day",
     "Debezium",
     "Delete",
@@ -81,6 +83,7 @@ __all__ = [
     "ElementIndex",
     "Explode",
     "Export",
+    "FieldExists",
     "FieldIs",
     "Files",
     "FixedWidth",

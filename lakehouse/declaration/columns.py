@@ -13,6 +13,7 @@ from lakehouse.decoding.record_parts import (
     ELEMENT,
     WINDOW_TIMES,
     BrokerTime,
+    Cut,
     Element,
     ElementIndex,
     ParentField,
@@ -28,6 +29,7 @@ Source = (
     str
     | Sequence[str]
     | ValueOrObject
+    | Cut
     | RecordKey
     | RecordHeader
     | BrokerTime
@@ -73,9 +75,10 @@ class Column:
     """One column of a declared table that is read from records; ``Computed`` is a column of SQL.
 
     ``source`` is the name of the field in the record, if it differs from that of the column. For a field within
-    objects, it is the path, for example ``("customer", "address", "city")``, and for one that is a value or an object
-    ``ValueOrObject(...)``. It can also be ``RecordKey()``, ``RecordHeader(...)``, ``BrokerTime()``, ``TopicName()``, or
-    ``UnmappedFields()`` for the rest of the record. In a table with ``rows_from``, a name or path begins in the element
+    objects, it is the path, for example ``("customer", "address", "city")``, for one that is a value or an object
+    ``ValueOrObject(...)``, and for a part of a text ``Cut(...)``. It can also be ``RecordKey()``,
+    ``RecordHeader(...)``, ``BrokerTime()``, ``TopicName()``, or ``UnmappedFields()`` for the rest of the record. In a
+    table with ``rows_from``, a name or path begins in the element
     that is the row, ``ParentField(...)`` in the record around it, ``Element()`` is the element as a whole, and
     ``ElementIndex()`` its place in the record. ``between`` is the smallest and the largest allowed value. ``default``
     replaces a missing field or null, and is written as a record would contain it. ``formerly`` is the name or path of
@@ -158,8 +161,8 @@ class Column:
         if isinstance(source, ValueOrObject):
             shown_name = ".".join(source.whole_path)
             return Place(shown_name, source.path, former=former, whole_depth=len(source.whole_path))
-        path = source.path if isinstance(source, ParentField) else _path_of(source)
-        return Place(".".join(path), path, former=former)
+        path = source.path if isinstance(source, ParentField | Cut) else _path_of(source)
+        return Place(".".join(path), path, former=former, cut=source.part if isinstance(source, Cut) else None)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Which records delete, which belong to a table, and which of them it rejects."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lakehouse.decoding.deletes import DeleteValue
@@ -40,6 +40,13 @@ class FieldIs:
     def record_filter(self) -> RecordFilter:
         """The rule for the records that meet the condition."""
         return RecordFilter(VALUE, self.path, tuple(self.values))
+
+
+@dataclass(frozen=True)
+class FieldExists(FieldIs):
+    """A field of the record is present and not null, for example one of those of a union."""
+
+    values: Sequence[DeleteValue] = field(default=(), init=False, repr=False)
 
 
 @dataclass(frozen=True)

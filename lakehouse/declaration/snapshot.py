@@ -43,6 +43,7 @@ def facts_of(table: TableParts) -> str:
     deletes = {name: _show_value(value) for name, value in (*effects, ("where", where)) if value}
     rows = {} if table.rows_path is None else {"rows_from": _show_value(table.rows_path)}
     rows |= {"single_object": "True"} if table.single_object else {}
+    rows |= {"rows_where": _show_value(table.element_conditions)} if table.element_conditions else {}
     topics = {"topics": _show_value(table.topics)} if table.topics else {}
     topics |= {} if table.has_topics else {"source": _show_source(table.source)}
     snapshot: dict[str, dict[str, str]] = {_TABLE: table_options | framing | deletes | rows | topics}

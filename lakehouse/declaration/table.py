@@ -112,11 +112,12 @@ class StreamTable(TableParts):
     ) -> list[dict[str, Any] | Rejection]:
         """Decode one record into its rows, like ``decode``: one for each element if the table has ``rows_from``.
 
-        In place of an element that is rejected is its ``Rejection``. Raises ``Rejection`` if the record is rejected as
-        a whole, or filtered.
+        In place of an element that is rejected is its ``Rejection``, and one that is filtered is left out. Raises
+        ``Rejection`` if the record is rejected as a whole, or filtered.
         """
         verdicts = self._judge(value, _parts_of(key, headers, time), schemas)
-        return [Rejection(v.reason, v.detail or "") if v.reason else self._row_of(v) for v in verdicts]
+        chosen = (verdict for verdict in verdicts if verdict.reason != FILTERED)
+        return [Rejection(v.reason, v.detail or "") if v.reason else self._row_of(v) for v in chosen]
 
     def _judge(
         self, value: bytes | None, parts: Mapping[str, Any], schemas: Mapping[int, WriterSchema]

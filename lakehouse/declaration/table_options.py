@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Self
 
 from lakehouse.declaration.columns import Column, Computed
-from lakehouse.declaration.conditions import Condition, Deletes, Reject
+from lakehouse.declaration.conditions import Condition, Deletes, FieldIs, Reject
 from lakehouse.declaration.samples import Rows, Samples
 from lakehouse.declaration.sources import (
     Files,
@@ -202,6 +202,11 @@ class TableOptions:
     def single_object(self) -> bool:
         """Whether an object in the place of the array is its only element."""
         return isinstance(self.rows_from, Explode) and self.rows_from.single_object
+
+    @property
+    def element_conditions(self) -> tuple[FieldIs, ...]:
+        """The conditions that an element must meet to be a row."""
+        return self.rows_from.conditions if isinstance(self.rows_from, Explode) else ()
 
     @property
     def computed(self) -> dict[str, str]:

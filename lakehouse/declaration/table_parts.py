@@ -12,6 +12,7 @@ from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.nested_types import as_spark_says
+from lakehouse.decoding.record_filter import RecordFilter
 from lakehouse.decoding.record_keys import key_parser
 from lakehouse.decoding.record_parts import (
     ELEMENT,
@@ -80,7 +81,10 @@ class TableParts(TableOptions):
         is_text = self.format.is_text
         if self.version_nulls == "reject":
             fields = (f.when_required() if f.name in self.version_columns else f for f in fields)
-        return tuple(field.in_texts(is_text=is_text and not _is_in_json(field)) for field in fields)
+        return tuple(
+            field.in_texts(is_text=field.place.cut is not None or (is_text and not _is_in_json(field)))
+            for field in fields
+        )
 
     def _place_field(self, column: Column) -> Field:
         """The rule for the field of a column; if elements of an array are rows, its path begins in the element."""
@@ -108,7 +112,15 @@ class TableParts(TableOptions):
     def all_conditions(self) -> tuple[tuple[str, Condition | Tombstone | None], ...]:
         """Every condition on a record, after the option that has it."""
         effects = (("deletes: when", self.deletes.when), ("deletes: truncates", self.deletes.truncates))
-        return (*effects, *(("where", condition) for condition in self.conditions))
+        element_conditions = (("rows_from: where", condition) for condition in self.element_conditions)
+        return (*effects, *(("where", condition) for condition in self.conditions), *element_conditions)
+
+    @property
+    def filters(self) -> tuple[RecordFilter, ...]:
+        """The rules by which records, and elements of them, belong to the table."""
+        filters = (condition.record_filter for condition in self.element_conditions)
+        element_filters = (rule._replace(path=(ELEMENT, *rule.path)) for rule in filters)
+        return (*(condition.record_filter for condition in self.conditions), *element_filters)
 
     @property
     def delete_rule(self) -> DeleteRule | None:
@@ -143,10 +155,9 @@ class TableParts(TableOptions):
     def rules(self, schemas: Schemas = NO_SCHEMAS) -> Rules:
         """Return the rules by which its records are judged; ``schemas`` are those of their values and keys."""
         lateness = self.late.rule._replace(keeps_row=bool(self.rejects)) if self.late else None
-        where = tuple(condition.record_filter for condition in self.conditions)
         fields = self.fields
         taken_parts = taken_fields(fields) if any(field.place.part == UNMAPPED for field in fields) else None
-        rules = Rules(fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule, where=where)
+        rules = Rules(fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule, where=self.filters)
         rows_from = None if self.rows_path is None else steps_to_rows(self.rows_path)
         rules = rules._replace(taken_fields=taken_parts, rows_from=rows_from, single_object=self.single_object)
         rules = rules._replace(key=tuple(self.key))
@@ -185,8 +196,7 @@ class TableParts(TableOptions):
         options += [*((c.name, c.sql) for c in self.computed_columns), *_column_options(columns)]
         options += [("deletes", self.delete_rule)] if self.delete_rule else []
         options += [("truncates", self.truncate_rule)] if self.truncate_rule else []
-        filters = [condition.record_filter for condition in self.conditions]
-        options += [("where", *filters)] if filters else []
+        options += [("where", *self.filters)] if self.filters else []
         options += [("rows_from", self.rows_path)] if self.has_elements else []
         options += ["single_object"] if self.single_object else []
         options += [] if self.version_nulls == "oldest" else [("version", self.version_nulls)]

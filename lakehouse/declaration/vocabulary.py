@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from lakehouse.declaration.columns import Column
+from lakehouse.declaration.conditions import FieldIs
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.times import Lateness
@@ -102,11 +103,18 @@ class Explode:
     """The elements of an array in each record are rows: ``rows_from`` of a table with options.
 
     ``path`` is the name of the field with the array, or its path; ``()`` if each record is the array. With
-    ``single_object``, an object in the place of the array is its only element.
+    ``single_object``, an object in the place of the array is its only element. ``where`` is a condition on an element,
+    or several that must all hold, whose paths begin in it: other elements are counted as filtered.
     """
 
     path: str | Sequence[str]
     single_object: bool = False
+    where: FieldIs | Sequence[FieldIs] | None = None
+
+    @property
+    def conditions(self) -> tuple[FieldIs, ...]:
+        """The conditions on an element."""
+        return () if self.where is None else (self.where,) if isinstance(self.where, FieldIs) else tuple(self.where)
 
 
 @dataclass(frozen=True)

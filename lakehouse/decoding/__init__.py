@@ -9,11 +9,10 @@ of one.
 ``files`` splits files into records, ``generated`` computes records, and ``formats`` parse their bytes. ``fields``
 defines the rules for one field, and ``Rejection``, ``rules`` those of a table. ``record_parts`` names the parts of a
 record that a field can be read from. ``records`` parses JSON strictly, with ``json_parsing``. ``values`` converts
-parsed values into typed ``numbers`` and ``times``, with ``time_texts`` and ``nested_types``. ``written``
-reads values that are not in JSON's own form, as ``written_forms`` declares it, with ``json_texts``, ``byte_texts``
-and ``key_values``. ``record_filter`` and ``deletes`` are the rules of what records do. ``memory`` limits the memory of
-one record.
-``record_keys`` parses keys. ``opened_texts`` opens texts that hold JSON.
+parsed values into typed ``numbers`` and ``times``, with ``time_texts`` and ``nested_types``. ``written`` reads values
+that are not in JSON's own form, as ``written_forms`` declares it, with ``json_texts``, ``byte_texts`` and
+``key_values``; ``cut`` reads parts of texts. ``record_filter`` and ``deletes`` are the rules of what records do.
+``memory`` limits the memory of one record. ``record_keys`` parses keys. ``opened_texts`` opens texts that hold JSON.
 ``unmapped_fields`` counts fields that no column reads, ``unmapped_values`` collects their values. ``staged`` names the
 columns of records within a batch, ``column_types`` has types, ``arrow_types`` those of Arrow.
 

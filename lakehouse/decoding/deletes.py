@@ -70,16 +70,21 @@ def has_value(parsed: Mapping[str, Any], path: tuple[str, ...], values: tuple[De
     Raises ``Rejection`` with the reason ``wrong_type`` if the field is neither a text nor a number nor a boolean, or if
     it is inside of something that is not an object.
     """
+    raw = as_written(deciding_value(parsed, path))
+    if not isinstance(raw, str | int | float | Decimal | None):
+        raise Rejection("wrong_type", f"{'.'.join(path)!r} is {json_kind(raw)}, expected a text or a number")
+    return is_one_of(raw, values)
+
+
+def deciding_value(parsed: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    """The value at a path; ``None`` if there is none. Raises ``Rejection`` if it is inside of no object."""
     raw: Any = parsed
     for depth, name in enumerate(path):
         raw = None if is_null_text(raw) else raw
         if raw is not None and not isinstance(raw, dict):
             raise_no_object(raw, ".".join(path[:depth]))
         raw = raw.get(name) if raw is not None else None
-    raw = as_written(raw)
-    if not isinstance(raw, str | int | float | Decimal | None):
-        raise Rejection("wrong_type", f"{'.'.join(path)!r} is {json_kind(raw)}, expected a text or a number")
-    return is_one_of(raw, values)
+    return raw
 
 
 def is_one_of(raw: Any, values: tuple[DeleteValue, ...]) -> bool:

@@ -10,6 +10,10 @@ from lakehouse.decoding.conversion.numbers import Mask
 from lakehouse.decoding.conversion.raw_values import values_at
 from lakehouse.decoding.deletes import CERTAIN_KINDS, DeleteRule, is_one_of
 from lakehouse.decoding.record_filter import RecordFilter
+from lakehouse.decoding.record_parts import VALUE
+
+_PRESENT_KINDS = (*CERTAIN_KINDS, dict, list, float)
+"""Types of a value of which a native parser is certain that it is present, or null."""
 
 
 class Settling(Protocol):
@@ -29,7 +33,7 @@ def choose_by_header(batch: RecordBatch) -> None:
     for where in batch.rules.where:
         if where.is_about_schema:
             _choose_by_schema(batch, where)
-        elif not where.is_about_value:
+        elif where.part != VALUE:
             array = batch.arrays.get(where.part)
             headers = [None] * len(batch) if array is None else array[: len(batch)].to_pylist()
             batch.filter(np.fromiter((not where.takes_header(header) for header in headers), bool, len(batch)))
@@ -86,8 +90,12 @@ def have_value(
     if not rule.path:
         return np.zeros(len(objects), bool)
     raws = values_at(objects, rule.path)
-    has_value = np.fromiter((is_one_of(raw, rule.values) for raw in raws), bool, len(objects))
-    is_odd = np.fromiter((type(raw) not in CERTAIN_KINDS for raw in raws), bool, len(objects))
+    if isinstance(rule, RecordFilter) and not rule.values:
+        has_value = np.fromiter((raw is not None for raw in raws), bool, len(objects))
+        is_odd = np.fromiter((type(raw) not in _PRESENT_KINDS for raw in raws), bool, len(objects))
+    else:
+        has_value = np.fromiter((is_one_of(raw, rule.values) for raw in raws), bool, len(objects))
+        is_odd = np.fromiter((type(raw) not in CERTAIN_KINDS for raw in raws), bool, len(objects))
 
     def settle(row: int) -> None:
         has_value[row] = decide(objects[row])

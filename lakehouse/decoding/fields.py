@@ -56,7 +56,8 @@ class Place(NamedTuple):
     of the path lead to the value itself, unless that is an object; 0 if all names do. ``key_encoding`` is the encoding
     of the record key, and ``key_window`` the window at its end.
     ``of_parent``: in a table whose rows are elements of an array, it is read from the record around them. If there are
-    arrays on the way to that array, ``level`` is the number of those in whose element the path begins.
+    arrays on the way to that array, ``level`` is the number of those in whose element the path begins. ``cut`` is the
+    part of a text that it is, as in ``Cut``.
     """
 
     source: str
@@ -68,6 +69,7 @@ class Place(NamedTuple):
     key_window: KeyWindow | None = None
     of_parent: bool = False
     level: int = 0
+    cut: str | tuple[int, int] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -153,6 +153,23 @@ class ValueOrObject:
 
 
 @dataclass(frozen=True)
+class Cut:
+    r"""A part of the text in a field; ``source`` is its name, or the path to it.
+
+    ``part`` is a regular expression of RE2 that matches the whole text: its group with the name of the column is the
+    part, such as ``(?P<status>\d+)``. Or it is two places: ``(0, 6)`` is ``text[0:6]``, without white space around it.
+    """
+
+    source: str | Sequence[str]
+    part: str | tuple[int, int]
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names that lead to the field."""
+        return (self.source,) if isinstance(self.source, str) else tuple(self.source)
+
+
+@dataclass(frozen=True)
 class ParentField:
     """A field of the record around a row, in a table with ``rows_from``: its name, or the path from the record's top.
 

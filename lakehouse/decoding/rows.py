@@ -37,7 +37,7 @@ class Rows:
     ``owners`` are the places of their records in the batch. ``objects`` are their fields: those of the record, or of
     the element; empty if the element is something else. ``elements`` are the elements themselves, ``indices`` their
     places in their records, and ``places`` those of the objects around them in ``levels``. ``is_open`` is a mask of
-    the rows that are not rejected; ``rejections`` are those of others.
+    the rows that are neither rejected nor filtered; ``rejections`` and ``is_filtered`` are those of others.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Rows:
         self.levels: list[Level] = []
         self.indices: Any = None
         self.is_open: Mask = batch.is_open[owners]
+        self.is_filtered: Mask = np.zeros(len(owners), bool)
         self.rejections: dict[int, Rejection] = {}
 
     def __len__(self) -> int:
@@ -58,7 +59,7 @@ class Rows:
         elements = [self.elements[row] for row in chosen] if self.elements else []
         objects = [self.objects[row] for row in chosen]
         rows = Rows(self.batch, self.owners[places], objects, elements, [level[places] for level in self.places])
-        rows.levels, rows.is_open = self.levels, self.is_open[places]
+        rows.levels, rows.is_open, rows.is_filtered = self.levels, self.is_open[places], self.is_filtered[places]
         rows.indices = None if self.indices is None else self.indices[places]
         rows.rejections = {new: self.rejections[row] for new, row in enumerate(chosen) if row in self.rejections}
         return rows
@@ -93,8 +94,12 @@ class Rows:
 
 
 def deleting_rows(rows: Rows) -> Mask:
-    """Which elements delete the row of their key; those that cannot be a row are rejected."""
+    """Which elements delete the row of their key; those that cannot be a row are rejected, or filtered."""
     rules = rows.batch.rules
+    for where in (rule for rule in rules.where if rule.is_about_element):
+        takes = have_value(rows, [{ELEMENT: element} for element in rows.elements], where, where.takes_fields)
+        rows.is_filtered |= rows.is_open & ~takes
+        rows.is_open &= takes
     if rules.needs_objects:
         is_object = [isinstance(element, dict) for element in rows.elements]
         rows.settle(~np.array(is_object, bool), lambda row: _raise_no_object(rows.elements[row]))

@@ -6,6 +6,7 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from lakehouse.decoding.cut import cut_part
 from lakehouse.decoding.fields import (
     Field,
     Rejection,
@@ -78,6 +79,7 @@ def _read_raw(parsed: dict[str, Any], field: Field, parts: Mapping[str, Any]) ->
         raw = parse_part(parts.get(field.place.part), field)
         return raw, raw is None
     raw, is_missing = _field_value(parsed, field)
+    raw = cut_part(raw, field) if field.place.cut and raw is not None else raw
     return (read_text(raw, field) if field.form.reads_text and isinstance(raw, str) else raw), is_missing
 
 

@@ -191,7 +191,7 @@ def _assemble(rows: Rows, groups: Mapping[str, _Group]) -> pa.StructArray | pa.L
         for row, rejection in columns.rows.rejections.items()
     }
     rejections |= rows.rejections if is_list else batch.rejections
-    verdicts = _row_verdicts(rows, groups, _reasons(rejections, batch.is_filtered if not is_list else (), count))
+    verdicts = _row_verdicts(rows, groups, _reasons(rejections, (rows if is_list else batch).is_filtered, count))
     if not is_list:
         return verdicts
     row_counts = np.bincount(rows.owners, minlength=len(batch))

@@ -133,7 +133,7 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
     row = _aggregate(records, table, _sums(table, flags))
     if row is None or row["keys"] is None:
         raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
-    filtered, empty = int(row["filtered"]) if table.where else 0, int(row["empty"]) if table.has_elements else 0
+    filtered, empty = int(row["filtered"]) if table.filters else 0, int(row["empty"]) if table.has_elements else 0
     judged = int(row["read"]) - empty
     erased = int(row["erased"])
     rejected = int(row["rejected"]) - filtered - empty - erased  # records without a row also have a reason
@@ -177,7 +177,7 @@ def _sums(table: StreamTable, flags: Mapping[str, str]) -> dict[str, str]:
     sums |= {name: f"count_if({condition})" for name, condition in flags.items()}
     sums |= {"text": f"sum({_TEXT_SIZE})", "others": f"count({staged.UNMAPPED_FIELDS})"}
     sums["erased"] = f"count_if({staged.REASON} = '{staged.ERASED}')"
-    if table.where:
+    if table.filters:
         sums["filtered"] = f"count_if({staged.REASON} = '{staged.FILTERED}')"
     if table.has_elements:
         sums["records"] = f"count_if(coalesce({staged.INDEX}, 0) = 0)"

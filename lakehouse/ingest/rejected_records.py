@@ -35,8 +35,8 @@ _STORED_PLACE = ("position.partition AS _p", "position.position AS _o", "time AS
 _IS_SAME_RECORD = f"{staged.PARTITION} = _p AND {staged.POSITION} = _o AND {staged.TIME} <=> _t"
 """Whether a staged row belongs to the record of a stored one, of which ``_STORED_PLACE`` was selected."""
 _NO_ROWS = ", ".join(map(quoted, staged.NO_ROWS))
-HAS_NO_ROWS = f"({staged.REASON} IN ({_NO_ROWS}))"
-"""Whether a staged row says that its record has no row of the table."""
+HAS_NO_ROWS = f"({staged.INDEX} IS NULL AND {staged.REASON} IN ({_NO_ROWS}))"
+"""Whether a staged row says that its record, as a whole, has no row of the table."""
 _RECORD = (
     TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."),
     TableColumn(

@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, ElementIndex, Explode, FieldIs, Json, ParentField, StreamTable, Topic
+from lakehouse.declaration import (
+    Column,
+    ElementIndex,
+    Explode,
+    FieldExists,
+    FieldIs,
+    Json,
+    ParentField,
+    StreamTable,
+    Topic,
+)
 from lakehouse.ingest.redrive import redrive
 from lakehouse.kafka import create_topic
 from lakehouse.ledger.audit import audit
@@ -228,4 +238,35 @@ def test_a_record_that_was_rejected_as_a_whole_is_redriven_with_all_of_its_eleme
     stream.table = replace(stream.table, columns=[ORDER_ID, SKU, replace(PIECES, between=(0, 100))])
     (outcome,) = redrive(stream.context)
     assert rows(stream) == [(1, "a", 1, 0, 0), (1, "b", 70, 0, 1)]
+    assert_accounted(stream)
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("4.7", "8.5")
+@pytest.mark.parametrize("key", [["order_id", "sku"], []], ids=["keyed", "log"])
+def test_elements_of_another_kind_are_counted_and_may_be_chosen_later(
+    spark: SparkSession, broker: Settings, key: Sequence[str]
+) -> None:
+    stream = create(spark, broker, key)
+    whole_table = stream.table
+    stream.table = replace(whole_table, rows_from=Explode("items", where=FieldExists("pieces")))
+    stream.send(order(1, item("a", 1), {"sku": "b"}, item("c", 20), {"sku": 4}), order(2, {"sku": "d"}))
+    (outcome,) = stream.merge()
+    commit = outcome.entry.commit
+    assert (commit.read, commit.empty, commit.rows_read, commit.filtered, commit.rejected) == (2, 0, 5, 3, 1)
+    assert rows(stream) == [(1, "a", 1, 0, 0)]
+    assert rejected(stream) == [(0, 2, "out_of_range", True, True)]
+    assert redrive(stream.context) == []
+    stream.table = replace(stream.table, columns=[ORDER_ID, SKU, replace(PIECES, between=(0, 100))])
+    (outcome,) = redrive(stream.context)
+    commit = outcome.entry.commit
+    assert (commit.read, commit.rows_read, commit.filtered, outcome.entry.metrics.inserted) == (1, 1, 0, 1)
+    assert rows(stream) == [(1, "a", 1, 0, 0), (1, "c", 20, 0, 2)]
+    stream.table = replace(whole_table, columns=[ORDER_ID, SKU, replace(PIECES, between=(0, 5))])
+    stream.replay()
+    assert [row[1] for row in rows(stream)] == ["a", "b", "c", "d"]
+    assert rejected(stream) == [(0, 2, "out_of_range", True, True), (0, 3, "wrong_type", False, True)]
+    stream.table = replace(stream.table, rows_from=Explode("items", where=FieldIs("sku", ["a", "d"])))
+    redrive(stream.context)
+    assert [row[-1] for row in rejected(stream)] == [False, False]
     assert_accounted(stream)

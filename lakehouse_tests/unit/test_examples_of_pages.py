@@ -50,7 +50,7 @@ def row_in(page: str, first_cell: str) -> list[str]:
         ("other-values", 7),
         ("schemas", 6),
         ("mongodb", 1),
-        ("shapes", 3),
+        ("shapes", 4),
         pytest.param("many-rows", 4, marks=pytest.mark.invariant("8.15")),
     ],
 )

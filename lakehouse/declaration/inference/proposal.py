@@ -42,7 +42,12 @@ _NAMED_BRANCHES = (
 )
 _ARRAY = (
     "{} is an array of objects. For a row per object, write rows_from={}, declare the fields of an object as columns,"
-    " and read a field around the array with source=ParentField(...)."
+    " and read a field around the array with source=ParentField(...). If its objects are of several kinds, write"
+    " Explode(..., where=FieldExists(...))."
+)
+_ORDER = (
+    "The time of the broker decides which record of a key is newer. If {0} does, declare version={1}, or"
+    " version=Version([{1}, ...], nulls=...) if several records have the same."
 )
 _MAX_ARRAYS = 5
 _MIXED = (
@@ -113,6 +118,8 @@ def propose(
     warnings += [_REQUIRED] if objects and any(column.required for column in columns) else []
     warnings += (*_number_warnings(columns, is_typed=schema_fields is not None), *_array_warnings(columns))
     warnings += text_warnings([(column, values_at(column.field.place.names, objects)) for column in columns])
+    times = [column.name for column in columns if column.type == "TIMESTAMP" and column.name not in key]
+    warnings += [_ORDER.format(times[0], quote(times[0]))] if key and times and not form.has_changes else []
     month = _month_of(columns, key)
     return replace(proposal, columns=tuple(columns), key=key, month_of=month, warnings=tuple(warnings))
 

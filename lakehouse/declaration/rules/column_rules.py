@@ -19,10 +19,12 @@ from lakehouse.declaration.rules.written_rules import (
 )
 from lakehouse.decoding.column_types import Problem, column_type_problems, digits_of
 from lakehouse.decoding.fields import WHOLE_LIMITS, Rejection, UnrepresentableValue, is_text
+from lakehouse.decoding.formats.texts.cut_texts import pattern_problems
 from lakehouse.decoding.numbers import number_in
 from lakehouse.decoding.record_parts import (
     VALUE,
     BrokerTime,
+    Cut,
     ElementIndex,
     ParentField,
     RecordHeader,
@@ -86,6 +88,8 @@ def _read_problems(column: Column, typed_by: str) -> Iterator[Problem]:
         yield from time_problems(column, typed_by)
     yield from written_problems(column, typed_by)
     yield from _value_or_object_problems(column, typed_by)
+    if isinstance(column.source, Cut):
+        yield from _cut_problems(column, column.source.part)
     if column.between is not None:
         yield from _between_problems(column)
     yield from _keep_problems(column)
@@ -157,6 +161,15 @@ def _value_or_object_problems(column: Column, typed_by: str) -> Iterator[Problem
         yield message, "Declare a scalar type without a form that reads objects, or name the field as source."
     if column.formerly is not None:
         yield "formerly and ValueOrObject cannot be combined", "Remove one of the two."
+
+
+def _cut_problems(column: Column, part: str | Sequence[int]) -> Iterator[Problem]:
+    if isinstance(part, str):
+        yield from pattern_problems("Cut", part, (column.name,))
+    elif len(part) != 2 or not 0 <= part[0] < part[1]:
+        yield f"Cut has the places {part!r}", "Write two as in Python: (0, 6) are the characters text[0:6]."
+    if column.is_nested or becomes_json(column.form):
+        yield f"Cut is a text, and the column is {column.type}", "Declare a scalar type, without a form for objects."
 
 
 def _default_problems(column: Column) -> Iterator[Problem]:

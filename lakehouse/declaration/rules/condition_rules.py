@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from lakehouse.declaration.columns import Column, Computed
-from lakehouse.declaration.conditions import Condition, FieldIs, HeaderIs, Reject, SchemaIs
+from lakehouse.declaration.conditions import Condition, FieldExists, FieldIs, HeaderIs, Reject, SchemaIs
 from lakehouse.declaration.names import CHECK_NAMES, RECORD, SHAPE, is_name, spelling_hint
 from lakehouse.declaration.sql import NotComputable, computed_sql, condition_problems, measure_problems, named_columns
 from lakehouse.declaration.table_parts import TableParts
@@ -79,7 +79,7 @@ def filter_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with the conditions that records of the topic must meet."""
     if table.where is not None and not table.conditions:
         yield "where is an empty list", f"Remove it, or write, for example: where={_EXAMPLES[False]}"
-    for condition in table.conditions:
+    for condition in (*table.conditions, *table.element_conditions):
         yield from _schema_problems(condition, table) if isinstance(condition, SchemaIs) else _name_problems(condition)
         if not all(is_text(text) for text in _texts_of(condition)):
             yield "where: a name or a value is not valid UTF-8", "No record can have it. Correct it."
@@ -88,7 +88,7 @@ def filter_problems(table: TableParts) -> Iterator[Problem]:
 def _name_problems(where: FieldIs | HeaderIs) -> Iterator[Problem]:
     is_header = isinstance(where, HeaderIs)
     has_name = bool(where.name) if isinstance(where, HeaderIs) else all(where.path) and bool(where.path)
-    if not has_name or not where.values:
+    if not has_name or not (where.values or isinstance(where, FieldExists)):
         subject = "HeaderIs needs the name of a header" if is_header else "FieldIs needs the name of a field"
         yield f"where: {subject}, and at least one value", f"Write, for example: where={_EXAMPLES[is_header]}"
 

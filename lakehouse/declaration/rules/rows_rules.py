@@ -91,7 +91,10 @@ def _option_problems(table: TableParts) -> Iterator[Problem]:
         yield message, "Use FieldIs with a field of the elements, or remove one of the two."
     if any(isinstance(where, FieldIs) for where in table.conditions) and (table.rows_path or (None,))[0] in _ARRAYS:
         message = "where: the record is an array, which has no fields"
-        yield message, "Use HeaderIs, or remove where. A condition on the elements belongs into a view."
+        yield (
+            message,
+            "Use HeaderIs, or remove where. A condition on the elements is rows_from=Explode(..., where=...).",
+        )
 
 
 def _parent_problems(table: TableParts, path: tuple[str, ...]) -> Iterator[Problem]:

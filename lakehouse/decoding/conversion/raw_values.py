@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse.decoding.conversion.numbers import MAX_LENGTH, Mask
+from lakehouse.decoding.cut import cut_values
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection, UnrepresentableValue
 from lakehouse.decoding.opened_texts import CONTAINER
 from lakehouse.decoding.record_keys import KeyParser
@@ -158,7 +159,8 @@ def read_written_values(objects: list[Any], part_values: Mapping[str, list[Any]]
 def values_in_part(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
     """The values of a field as the part of the records has them."""
     if field.place.part == VALUE:
-        return field_values(objects, field)
+        raws = field_values(objects, field)
+        return cut_values(raws, field) if field.place.cut else raws
     return part_values.get(
         parsed_key_part(field) if field.place.part == PARSED_KEY else field.place.part, [None] * len(objects)
     )

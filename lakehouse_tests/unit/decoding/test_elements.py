@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import random
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,6 +20,7 @@ from lakehouse.declaration import (
     Element,
     ElementIndex,
     Explode,
+    FieldExists,
     FieldIs,
     HeaderIs,
     Json,
@@ -264,3 +267,72 @@ def test_a_long_text_that_every_row_repeats_counts_for_each() -> None:
     assert element_rows(table, items(*elements, note="x" * 100_000)) == ["too_large"]
     by_key = log(SKU, Column("note", "STRING", "A note.", source=RecordKey()))
     assert element_rows(by_key, items(*elements), key=b"x" * 100_000) == ["too_large"]
+
+
+def test_elements_of_another_kind_are_filtered_and_others_are_rejected_or_rows() -> None:
+    """100,000 records; the reference reads each with the standard library."""
+    rng = random.Random(54)
+    table = StreamTable(
+        *("stops", "feed", "Stops."),
+        columns=[
+            Column("id", "BIGINT", "Number.", required=True),
+            Column("at", "INT", "Place.", source=("stop", "at")),
+        ],
+        key=["id"],
+        rows_from=Explode("entity", where=FieldExists("stop")),
+    )
+    values = [drawn_feed(rng) for _ in range(100_000)]
+    counts = Counter[str]()
+    for value, verdicts in zip(values, rows_twice(values, table.rules()), strict=True):
+        outcomes = [verdict["_reason"] or (verdict["id"], verdict["at"]) for verdict in verdicts]
+        assert outcomes == expected_outcomes(value), value
+        counts.update(outcome if isinstance(outcome, str) else "row" for outcome in outcomes)
+    assert (
+        min(counts[name] for name in ("row", "filtered", "empty", "wrong_type", "null_field", "missing_field")) > 1_000
+    )
+
+
+def drawn_feed(rng: random.Random) -> bytes:
+    """A record with elements of several kinds, some of them damaged."""
+
+    def element() -> Any:
+        kind: dict[str, Any] = rng.choice(
+            [{"stop": {"at": rng.choice([1, 2, None, "x"])}}, {"trip": {"at": 1}}, {"stop": None}, {}]
+        )
+        number: dict[str, Any] = rng.choice([{"id": rng.randrange(9)}] * 5 + [{}, {"id": None}])
+        return rng.choice([{**number, **kind}] * 9 + [5, None, "null", {**number, "stop": rng.choice([3, "{}", []])}])
+
+    return json.dumps({"entity": [element() for _ in range(rng.randrange(4))]}).encode()
+
+
+def expected_outcomes(value: bytes) -> list[Any]:
+    """The outcome of each element by other means: its values, or a reason."""
+    outcomes: list[Any] = []
+    for element in json.loads(value)["entity"]:
+        element_object = {} if element in (None, "null") else element
+        stop = element_object.get("stop") if isinstance(element_object, dict) else None
+        stop = {} if stop == "{}" else stop
+        if not isinstance(element_object, dict):
+            outcomes.append("wrong_type")
+        elif stop is None:
+            outcomes.append("filtered")
+        elif element_object.get("id") is None:
+            outcomes.append("null_field" if "id" in element_object else "missing_field")
+        elif not isinstance(stop, dict) or not isinstance(stop.get("at"), int | None):
+            outcomes.append("wrong_type")
+        else:
+            outcomes.append((element_object["id"], stop.get("at")))
+    return outcomes or ["empty"]
+
+
+def test_a_person_sees_only_the_elements_of_the_kind() -> None:
+    table = StreamTable(
+        *("t", "t", "", [SKU], ()), rows_from=Explode("items", where=[FieldIs("kind", ["a"]), FieldExists("sku")])
+    )
+    value = b'{"items": [{"kind": "a", "sku": "x"}, {"kind": "b", "sku": 3}, {"kind": "a"}]}'
+    assert table.decode_rows(value) == [{"sku": "x"}]
+    assert [verdict.reason for verdict in judge_record(value, table.rules(), {})] == [None, "filtered", "filtered"]
+    assert table.fingerprint != replace(table, rows_from="items").fingerprint
+    record_table = replace(table, where=FieldExists("items"))
+    with pytest.raises(Rejection, match="filtered"):
+        record_table.decode_rows(b'{"item": []}')

@@ -18,6 +18,7 @@ from lakehouse.declaration import (
     Compressed,
     Element,
     ElementIndex,
+    FieldExists,
     FieldIs,
     HeaderIs,
     Json,
@@ -100,6 +101,15 @@ TABLES = {
     "single record": replace(KEYED, columns=COLUMNS[2:], key=["sku"], rows_from=Explode((), single_object=True)),
     "single record, whole": replace(KEYED, columns=[WHOLE], key=[], rows_from=Explode((), single_object=True)),
     "single object, framed": replace(KEYED, rows_from=Explode("items", single_object=True), format=Json(framed=True)),
+    "where of elements": replace(KEYED, rows_from=Explode("items", where=FieldExists("amount"))),
+    "two conditions of elements": replace(
+        KEYED,
+        rows_from=Explode(("shop", "items"), where=[FieldExists("sku"), FieldIs(("amount", "gone"), [True, "a"])]),
+        deletes=Deletes(when=FieldIs("extra", ["a"])),
+    ),
+    "where of elements of an array": replace(
+        KEYED, columns=[WHOLE], key=[], rows_from=Explode((), True, FieldExists(("amount", "pieces")))
+    ),
     "text of array": replace(KEYED, columns=[TEXT], key=[], rows_from=()),
 }
 TIMES = [None, 0, 1_767_225_600_000_000, 2**62]

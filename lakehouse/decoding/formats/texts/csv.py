@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.cut import without_line_end
 from lakehouse.decoding.fields import Rejection, is_text, short_text
 from lakehouse.decoding.formats.format import UnwritableError, show_options
 from lakehouse.decoding.formats.texts.text import (
@@ -19,7 +20,6 @@ from lakehouse.decoding.formats.texts.text import (
     TextParser,
     reject_unknown_fields,
     scalar_text,
-    without_line_end,
 )
 from lakehouse.decoding.formats.unpacking.parser import INVALID_ENCODING
 from lakehouse.decoding.json_parsing import BYTE_ORDER_MARK, utf8_text

@@ -3,7 +3,6 @@
 Runs on the driver and, shipped by value, on Spark's executors.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,16 +11,14 @@ from itertools import islice
 from typing import Any
 
 from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.cut import GROUP, NO_MATCH, Groups, match_texts, without_line_end
 from lakehouse.decoding.fields import Rejection, short_text
 from lakehouse.decoding.formats.format import UnwritableError, show_options
-from lakehouse.decoding.formats.texts.text import FIELD_MEMORY, TextFormat, TextParser, without_line_end
+from lakehouse.decoding.formats.texts.text import FIELD_MEMORY, TextFormat, TextParser
 from lakehouse.decoding.formats.unpacking.parser import INVALID_ENCODING
 from lakehouse.decoding.json_parsing import utf8_text
 
-_NO_MATCH = "no_match"
-_GROUP = re.compile(r"\(\?P?<(\w+)>")
 _AHEAD, _AHEAD_BYTES = 2_000, 1_000_000  # values, and bytes of them, that are matched at once
-_Groups = Mapping[str, str | None]
 _ACTION = (
     "Write a regular expression as RE2 knows it, in which each group is (?P<name>...) or (?:...). RE2 has no"
     " look-ahead, no look-behind and no back-reference."
@@ -37,6 +34,20 @@ class _ReadOnly(TextFormat):
         raise UnwritableError(f"format {self.name} reads lines as they are: send such lines with publish --raw")
 
 
+def pattern_problems(subject: str, pattern: str, names: Sequence[str]) -> Iterator[Problem]:
+    """Yield that a pattern cannot be used, or that it has none, or not all, of some groups."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+    from pyarrow.compute import extract_regex  # noqa: PLC0415 - as above
+
+    try:
+        groups = tuple(extract_regex(pa.array([""]), pattern).type.names)
+    except pa.ArrowInvalid as error:
+        yield f"the pattern of {subject} cannot be used: {error}", _ACTION
+        return
+    if groups != tuple(GROUP.findall(pattern)) or not {*names} <= {*groups} or not groups:
+        yield f"the pattern of {subject} has no group (?P<{', '.join(names) or 'name'}>...) for a field", _ACTION
+
+
 @dataclass(frozen=True)
 class Regex(_ReadOnly):
     r"""Each value is one line that the regular expression ``pattern`` matches from its first character to its last.
@@ -46,27 +57,18 @@ class Regex(_ReadOnly):
     """
 
     pattern: str
-    reasons = (INVALID_ENCODING, _NO_MATCH)
+    reasons = (INVALID_ENCODING, NO_MATCH)
     __repr__ = show_options
 
     @property
     def field_names(self) -> Sequence[str]:
         """The names of the groups."""
-        return tuple(_GROUP.findall(self.pattern))
+        return tuple(GROUP.findall(self.pattern))
 
     def problems(self) -> Iterator[Problem]:
         """Yield what is wrong with the expression and the encoding."""
-        import pyarrow as pa  # noqa: PLC0415 - slow to import
-        from pyarrow.compute import extract_regex  # noqa: PLC0415
-
         yield from super().problems()
-        try:
-            groups = extract_regex(pa.array([""]), self.pattern).type.names
-        except pa.ArrowInvalid as error:
-            yield f"the pattern of Regex cannot be used: {error}", _ACTION
-            return
-        if not groups or tuple(groups) != self.field_names:
-            yield "the pattern of Regex has no group (?P<name>...) for a field", _ACTION
+        yield from pattern_problems("Regex", self.pattern, self.field_names)
         for name, count in Counter(self.field_names).items():
             if count > 1:
                 yield f"the group {name!r} of Regex is there twice", "Give each group its own name."
@@ -80,9 +82,9 @@ class RegexParser(TextParser):
     """Parses lines by a regular expression; of values that come in order, many at once."""
 
     def __init__(self, pattern: str, group_count: int) -> None:
-        self._pattern, self._group_count = _anchored(pattern), group_count
+        self._pattern, self._group_count = pattern, group_count
         self._waiting: Iterator[bytes | None] = iter(())
-        self._ahead: dict[str, _Groups | None] = {}
+        self._ahead: dict[str, Groups | None] = {}
 
     def read_ahead(self, values: Sequence[bytes | None]) -> None:
         """Note the values that come next."""
@@ -91,10 +93,11 @@ class RegexParser(TextParser):
     def parse_text(self, text: str) -> dict[str, Any]:
         """Return the groups of one line; raises ``Rejection`` if it does not match."""
         if text not in self._ahead:
-            self._match([text, *self._next_texts()])
+            texts = [text, *self._next_texts()]
+            self._ahead = dict(zip(texts, match_texts(texts, self._pattern), strict=True))
         groups = self._ahead[text]
         if groups is None:
-            raise Rejection(_NO_MATCH, f"the pattern does not match {short_text(text)}")
+            raise Rejection(NO_MATCH, f"the pattern does not match {short_text(text)}")
         return dict(groups)
 
     def fields_memory(self, value: bytes) -> int:  # noqa: ARG002 - every line has the same fields
@@ -109,26 +112,6 @@ class RegexParser(TextParser):
             size += len(value or b"")
             if size > _AHEAD_BYTES:
                 return
-
-    def _match(self, texts: Sequence[str]) -> None:
-        """Match several texts, which replace those before."""
-        import pyarrow as pa  # noqa: PLC0415 - as above
-        from pyarrow.compute import extract_regex  # noqa: PLC0415
-
-        lines = pa.array(map(without_line_end, texts), pa.string())
-        matches = extract_regex(lines, self._pattern)
-        columns = [column.to_pylist() for column in matches.flatten()]
-        names, is_matched = matches.type.names, matches.is_valid().to_pylist()
-        rows = zip(*columns, strict=True)
-        groups = [
-            {name: group or None for name, group in zip(names, row, strict=True)} if matched else None
-            for row, matched in zip(rows, is_matched, strict=True)
-        ]
-        self._ahead = dict(zip(texts, groups, strict=True))
-
-
-def _anchored(pattern: str) -> str:
-    return f"^(?:{pattern})$"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from lakehouse.decoding.cut import without_line_end
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import UnwritableError, show_options
 from lakehouse.decoding.formats.texts.text import (
@@ -16,7 +17,6 @@ from lakehouse.decoding.formats.texts.text import (
     TextFormat,
     TextParser,
     scalar_text,
-    without_line_end,
 )
 from lakehouse.decoding.formats.unpacking.parser import INVALID_ENCODING
 

@@ -154,8 +154,3 @@ def reject_unknown_fields(fields: Mapping[str, Any], names: Sequence[str]) -> No
     unknown_names = [name for name in fields if name not in names]
     if unknown_names:
         raise UnwritableError(f"it has the field {unknown_names[0]!r}, but the format only has {', '.join(names)}")
-
-
-def without_line_end(text: str) -> str:
-    """Return a text without the line break at its end."""
-    return text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text

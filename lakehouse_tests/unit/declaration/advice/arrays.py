@@ -166,7 +166,7 @@ EXAMPLES = [
     ),
     of_table(
         "where: the record is an array, which has no fields",
-        "Use HeaderIs, or remove where. A condition on the elements belongs into a view.",
+        "Use HeaderIs, or remove where. A condition on the elements is rows_from=Explode(..., where=...).",
         rows_from=(),
         where=[FieldIs("type", ["a"]), HeaderIs("type", ["a"])],
     ),

@@ -8,6 +8,7 @@ from lakehouse.declaration import (
     Column,
     Compressed,
     Csv,
+    Cut,
     Debezium,
     Deletes,
     FieldIs,
@@ -21,7 +22,7 @@ from lakehouse.declaration import (
 )
 from lakehouse.decoding.formats import Format
 from lakehouse_tests.helpers.barred_format import Barred
-from lakehouse_tests.unit.declaration.advice.example import Example, accept, of_table
+from lakehouse_tests.unit.declaration.advice.example import Example, accept, of_column, of_table
 from lakehouse_tests.unit.declaration.ratings import column, declare, with_columns
 
 
@@ -209,6 +210,17 @@ EXAMPLES = [
         "Write a regular expression as RE2 knows it, in which each group is (?P<name>...) or (?:...). RE2 has no"
         " look-ahead, no look-behind and no back-reference.",
         format=[Regex(".*"), REGEX],
+    ),
+    of_column(
+        "Cut has the places (5, 3)",
+        "Write two as in Python: (0, 6) are the characters text[0:6].",
+        source=[Cut("t", (5, 3)), Cut("t", (3, 5))],
+    ),
+    of_column(
+        "Cut is a text, and the column is ARRAY<INT>",
+        "Declare a scalar type, without a form for objects.",
+        type_=["ARRAY<INT>", "INT"],
+        source=Cut("t", (0, 3)),
     ),
     of_table(
         "the group 'id' of Regex is there twice",

@@ -1,5 +1,6 @@
 """``new-table``: a first declaration, proposed from real records."""
 
+import gzip
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -204,12 +205,14 @@ class Sample(NamedTuple):
 
 def read_sample(file: str, count: int) -> Sample:
     """Read the records of a sample, at most ``count``; lines that are empty are none."""
+    open_sample = gzip.open if file.endswith(".gz") else open
     try:
-        with Path(file).open("rb") as lines:
+        with open_sample(file, "rb") as lines:
             values = [line.rstrip(b"\r\n") for line, _ in zip(lines, range(count), strict=False) if line.strip()]
-        elements = _elements_of(Path(file), count) if _are_parts(values) else []
-    except OSError as error:
-        raise typer.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="--from-sample") from None
+        with open_sample(file, "rb") as opened_file:
+            elements = _elements_of(opened_file.read(_MAX_SAMPLE), count) if _are_parts(values) else []
+    except (OSError, EOFError) as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error.args[-1]}", param_hint="--from-sample") from None
     return Sample([*(elements or values)], are_elements=bool(elements))
 
 
@@ -228,14 +231,14 @@ def _are_parts(lines: "Sequence[bytes]") -> bool:
     return bool(begun) and whole * 2 <= begun
 
 
-def _elements_of(file: Path, count: int) -> list[bytes]:
+def _elements_of(data: bytes, count: int) -> list[bytes]:
     """The first elements of the array, or objects, in a file; of one that is damaged, those before that."""
     from lakehouse.decoding.files.elements import split_elements
     from lakehouse.decoding.files.lines import FileFault
 
     elements = list[bytes]()
-    with file.open("rb") as opened_file, suppress(FileFault):
-        for _, values in split_elements(opened_file.read(_MAX_SAMPLE)):
+    with suppress(FileFault):
+        for _, values in split_elements(data):
             elements += values.to_pylist()
             if len(elements) >= count:
                 break

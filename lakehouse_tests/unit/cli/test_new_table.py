@@ -1,5 +1,6 @@
 """``lakehouse new-table``: a declaration that works unchanged, proposed from real records."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -196,3 +197,13 @@ def test_titles_without_delimiters_are_counted(folder: Path, delimiter: str) -> 
     Path("report.csv").write_text("\n".join(lines))
     assert "title_lines=2" in new_table("report", "--from-sample", "report.csv")
     assert [column.name for column in declared_table("report").columns] == ["id", "name", "amount"]
+
+
+def test_a_compressed_sample_is_read_and_a_damaged_one_is_named(folder: Path) -> None:
+    objects = b'{"click_id": "a", "page": "/"}{"click_id": "b", "page": "/x"}'
+    (folder / "clicks.gz").write_bytes(gzip.compress(objects))
+    assert "from 2 records" in new_table("clicks", "--from-sample", str(folder / "clicks.gz"))
+    for data in (gzip.compress(objects)[:-9], b"{}"):
+        (folder / "damaged.gz").write_bytes(data)
+        output = new_table("damaged", "--from-sample", str(folder / "damaged.gz"), code=main.WRONG_USE)
+        assert "damaged.gz cannot be read" in output

@@ -19,6 +19,7 @@ from lakehouse.declaration import (
     Compressed,
     ConnectJson,
     Csv,
+    Cut,
     Debezium,
     FixedWidth,
     Generated,
@@ -235,6 +236,15 @@ def test_every_format_is_shipped_with_its_schemas(
     expected = [verdicts.to_pylist() for verdicts in decode(iter([values]))]
     assert decode_by_worker(decode, [values]) == repr(expected)
     assert [row["id"] for row in expected[0]] == [None if record_format == Debezium() else 3, None]
+
+
+def test_parts_of_texts_are_cut_on_workers_too(decode_by_worker: Callable[[Any, list[Any]], str]) -> None:
+    columns = [Column("id", "INT", "Number.", source=Cut("line", r"n=(?P<id>\d+)"), null_values=["0"])]
+    decode = _decoder(StreamTable("t", "t", "", columns, []))
+    values = pa.array([b'{"line": "n=3"}', b'{"line": "n=0"}', b'{"line": "x"}', b'{"line": 3}'], pa.binary())
+    expected = [verdicts.to_pylist() for verdicts in decode(iter([values]))]
+    assert decode_by_worker(decode, [values]) == repr(expected)
+    assert [row["_reason"] or row["id"] for row in expected[0]] == [3, None, "no_match", "wrong_type"]
 
 
 @pytest.mark.parametrize(("record_format", "runs"), [(Json(), True), (Protobuf(), False)], ids=["Json", "Protobuf"])

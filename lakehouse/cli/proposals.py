@@ -87,7 +87,8 @@ def _read_form(
         if named_form:
             return named_form, lines[titles + 1 :], (_HEADER, *([_TITLES.format(titles)] if titles else []))
     form = likely_formats(lines)[0]
-    return form if form.is_text and form.written is None else FORMATS[0], lines, ()
+    is_usable = form.documents or (form.is_text and form.written is None)
+    return form if is_usable else FORMATS[0], lines, ()
 
 
 def _is_row(form: "Format", line: bytes | None) -> bool:
@@ -197,7 +198,7 @@ def _propose(
     keyed_values = [KeyedValue(record.key, record.value) for record in records]
     if form.has_changes and not form.documents and not where:
         return _with_format_notes(propose_changes(keyed_values, form, schemas), values)
-    proposal = replace(propose(values, form, schemas), where=condition)
+    proposal = replace(propose(values, form, schemas, [record.key for record in records]), where=condition)
     proposal = _with_format_notes(_with_key(settings, proposal, keyed_values, schemas), values)
     notes = header_notes([dict(record.headers) for record in records]) if proposal.columns else ()
     return replace(proposal, warnings=(*proposal.warnings, *notes))
@@ -214,12 +215,11 @@ def _with_key(
 ) -> "Proposal":
     """The proposal with columns for keys, by their schemas if a registry that is running has them."""
     from lakehouse.declaration.inference.key_columns import are_framed, with_record_key, with_schema_key
-    from lakehouse.declaration.inference.proposed_changes import with_document_key
     from lakehouse.decoding.formats import KEY_FORMATS
 
     keys = [record.key for record in records]
     if proposal.form.has_changes:
-        return with_document_key(proposal, keys) if proposal.form.documents else proposal
+        return proposal
     for encoding, form in KEY_FORMATS.items() if are_framed(keys) else ():
         can_combine = not proposal.form.needs_schemas or proposal.form.schema_kind == form.schema_kind
         key_schemas = _known_schemas(settings, form, keys) if can_combine else None

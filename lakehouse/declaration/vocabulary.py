@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from lakehouse.declaration.columns import Column
-from lakehouse.declaration.conditions import FieldIs
+from lakehouse.declaration.conditions import FieldExists, FieldIs
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.times import Lateness
@@ -109,7 +109,7 @@ class Explode:
 
     path: str | Sequence[str]
     single_object: bool = False
-    where: FieldIs | Sequence[FieldIs] | None = None
+    where: FieldIs | FieldExists | Sequence[FieldIs] | None = None
 
     @property
     def conditions(self) -> tuple[FieldIs, ...]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lakehouse.decoding.fields import Field, Rejection, as_written, is_text, raise_wrong_type, short_text
+from lakehouse.decoding.fields import Field, Rejection, as_written, is_text, json_kind, short_text
 
 NO_MATCH = "no_match"
 Groups = Mapping[str, str | None]
@@ -44,10 +44,7 @@ def without_line_end(text: str) -> str:
 
 
 def cut_values(raws: Sequence[Any], field: Field) -> list[Any]:
-    """The part of each text that a field reads; ``()``, which no column accepts, of one that does not match.
-
-    Null stays null.
-    """
+    """The part of each text that a field reads; ``()``, which no column accepts, of one that does not match."""
     values: list[Any] = [None if raw is None else () for raw in raws]
     rows = [row for row, raw in enumerate(raws) if type(raw) is str and is_text(raw)]
     texts, part = [raws[row] for row in rows], field.place.cut
@@ -63,7 +60,10 @@ def cut_values(raws: Sequence[Any], field: Field) -> list[Any]:
 
 def cut_part(raw: Any, field: Field) -> str | None:
     """The part of one text that a field reads; raises ``Rejection`` if it does not match, or if it is not a text."""
-    text = str(as_written(raw)) if isinstance(as_written(raw), str) else raise_wrong_type(raw, field)
+    raw = as_written(raw)
+    if not isinstance(raw, str):
+        raise Rejection("wrong_type", f"{field.source!r} is {json_kind(raw)} {short_text(raw)}, expected a text")
+    text = str(raw)
     if not is_text(text):
         raise Rejection("invalid_text", f"{field.source!r} contains half of a surrogate pair")
     part: Any

@@ -82,7 +82,7 @@ def deciding_value(parsed: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     for depth, name in enumerate(path):
         raw = None if is_null_text(raw) else raw
         if raw is not None and not isinstance(raw, dict):
-            raise_no_object(raw, ".".join(path[:depth]))
+            raise_no_object(raw, ".".join(filter(None, path[:depth])))  # without the element
         raw = raw.get(name) if raw is not None else None
     return raw
 

@@ -96,13 +96,14 @@ class Rows:
 def deleting_rows(rows: Rows) -> Mask:
     """Which elements delete the row of their key; those that cannot be a row are rejected, or filtered."""
     rules = rows.batch.rules
-    for where in (rule for rule in rules.where if rule.is_about_element):
+    element_filters = [rule for rule in rules.where if rule.is_about_element]
+    if rules.needs_objects or element_filters:
+        is_object = [isinstance(element, dict) for element in rows.elements]
+        rows.settle(~np.array(is_object, bool), lambda row: _raise_no_object(rows.elements[row]))
+    for where in element_filters:
         takes = have_value(rows, [{ELEMENT: element} for element in rows.elements], where, where.takes_fields)
         rows.is_filtered |= rows.is_open & ~takes
         rows.is_open &= takes
-    if rules.needs_objects:
-        is_object = [isinstance(element, dict) for element in rows.elements]
-        rows.settle(~np.array(is_object, bool), lambda row: _raise_no_object(rows.elements[row]))
     if rules.deletes is None:
         return np.zeros(len(rows), bool)
     objects: list[Any] = [{ELEMENT: element} for element in rows.elements]

@@ -27,6 +27,7 @@ from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.formats.debezium.position import MONGODB, is_of_mongodb
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Path, SchemaField, Schemas, WriterSchema, quote
+from lakehouse.decoding.record_parts import RecordKey
 from lakehouse.decoding.time_texts import ISO8601
 
 DEFAULT_FORMAT = Json()
@@ -45,10 +46,7 @@ _ARRAY = (
     " and read a field around the array with source=ParentField(...). If its objects are of several kinds, write"
     " Explode(..., where=FieldExists(...))."
 )
-_ORDER = (
-    "The time of the broker decides which record of a key is newer. If {0} does, declare version={1}, or"
-    " version=Version([{1}, ...], nulls=...) if several records have the same."
-)
+_ORDER = "If {0} says which record of a key is newer, declare version='{0}'; if it may be equal, Version(['{0}', ...])."
 _MAX_ARRAYS = 5
 _MIXED = (
     "Some records are arrays of objects, or texts that hold JSON, and others are an object. With single_object=True"
@@ -83,10 +81,12 @@ def propose(
     values: Iterable[bytes | None],
     form: Format = DEFAULT_FORMAT,
     schemas: Schemas = NO_SCHEMAS,
+    keys: Iterable[bytes | None] = (),
 ) -> Proposal:
     """Propose a declaration for the values of some records; pure and deterministic.
 
-    If the format's ``schemas`` have types, the columns have these types, regardless of what the records contain.
+    If the format's ``schemas`` have types, the columns have these types, regardless of what the records contain. The id
+    of a document is in the ``keys`` of the records.
     """
     contents = list(values)
     warnings = [_NAMED_BRANCHES] if form.for_schemas(schemas) != form else []
@@ -100,8 +100,7 @@ def propose(
     warnings += [_MIXED] if is_mixed else []
     warnings += [f"{MONGODB[0].upper()}{MONGODB[1:]}."] if any(map(is_of_mongodb, objects)) else []
     objects = read_texts(objects) if form.is_text else objects
-    if form.documents:  # the key of the record has the id
-        objects = [{name: value for name, value in document.items() if name != "_id"} for document in objects]
+    objects = [_without_id(document) for document in objects] if form.documents else objects
     warnings += [_NOT_FINITE.format(form.declared_as)] if form.not_finite == "null" else []
     warnings += encoding_warnings(contents, form)
     warnings += () if form.typed else open_fields(objects, form.json_options)
@@ -118,10 +117,30 @@ def propose(
     warnings += [_REQUIRED] if objects and any(column.required for column in columns) else []
     warnings += (*_number_warnings(columns, is_typed=schema_fields is not None), *_array_warnings(columns))
     warnings += text_warnings([(column, values_at(column.field.place.names, objects)) for column in columns])
-    times = [column.name for column in columns if column.type == "TIMESTAMP" and column.name not in key]
-    warnings += [_ORDER.format(times[0], quote(times[0]))] if key and times and not form.has_changes else []
+    warnings += _order_warnings(columns, key)
+    columns, key = _with_document_id(columns, keys) if form.documents else (columns, key)
     month = _month_of(columns, key)
     return replace(proposal, columns=tuple(columns), key=key, month_of=month, warnings=tuple(warnings))
+
+
+def _without_id(document: dict[str, Any]) -> dict[str, Any]:
+    """A document without its id, which the key of its record has."""
+    return {name: value for name, value in document.items() if name != "_id"}
+
+
+def _with_document_id(columns: Sequence[Column], keys: Iterable[bytes | None]) -> tuple[list[Column], tuple[str, ...]]:
+    """The columns with the id of a document, which the key of each record has, also that of a delete; and the key."""
+    has_schema = any(b'"payload"' in (key or b"") for key in keys)
+    name = "document_key" if any(column.name == "id" for column in columns) else "id"
+    source = RecordKey("json", ("payload", "id") if has_schema else "id")
+    return [Column(name, "STRING", "", source=source, required=True), *columns], (name,)
+
+
+def _order_warnings(columns: Sequence[Column], key: Sequence[str]) -> Iterator[str]:
+    """How the time of events can decide which record of a key is newer."""
+    times = [column.name for column in columns if column.type == "TIMESTAMP" and column.name not in key]
+    if key and times:
+        yield _ORDER.format(times[0])
 
 
 def _without_array_steps(paths: Sequence[Path], form: Format, warnings: list[str]) -> list[Path]:

@@ -22,7 +22,6 @@ from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.debezium.values import iso_time
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.parser import Change
-from lakehouse.decoding.record_parts import RecordKey
 from lakehouse.decoding.records import parse
 from lakehouse.decoding.written_forms import TextBoolean
 
@@ -83,15 +82,6 @@ def propose_changes(records: Iterable[KeyedValue], form: Format, schemas: Schema
     form = form.with_text_numbers() if has_text_numbers else form
     reasons = most_common_reasons(refusals)
     return Proposal(tuple(columns), key, None, tuple(warnings), len(contents), len(refusals), reasons, form)
-
-
-def with_document_key(proposal: Proposal, keys: Iterable[bytes | None]) -> Proposal:
-    """The proposal for documents, with the id in the keys of their records."""
-    has_schema = any(b'"payload"' in (key or b"") for key in keys)
-    name = "document_key" if any(column.name == "id" for column in proposal.columns) else "id"
-    source = RecordKey("json", ("payload", "id") if has_schema else "id")
-    key = Column(name, "STRING", "", source=source, required=True)
-    return replace(proposal, columns=(key, *proposal.columns), key=(name,), month_of=None)
 
 
 def _read_changes(records: Sequence[KeyedValue], form: Format, schemas: Schemas) -> tuple[list[Change], list[str]]:

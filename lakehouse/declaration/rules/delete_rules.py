@@ -126,7 +126,7 @@ def _unlike_database(column: Column, effect: str, option: str, function: str) ->
 
 _CONNECTOR_WRITES = (
     "The settings of the connector decide how it writes values. Remove written. If it writes decimals as text, declare"
-    " decimal_handling_mode='string'. For other texts, write a cast in the sql of another column, or in a view."
+    " decimal_handling_mode='string'. For other numbers and booleans, declare TextNumber() or TextBoolean(...)."
 )
 _ORDER = "The position in the log of the database decides which change is newer."
 _WHY_NOT = {

@@ -10,7 +10,7 @@ from lakehouse.declaration.vocabulary import Reference
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import Format, format_problems
-from lakehouse.decoding.record_parts import UNMAPPED, VALUE, ValueOrObject
+from lakehouse.decoding.record_parts import UNMAPPED, VALUE, Cut, ValueOrObject
 
 _WHOLE_TYPES = ("INT", "BIGINT")
 _CONNECT_DECIMALS = (
@@ -155,6 +155,7 @@ def _is_kept(table: TableParts, fields: Mapping[str, Field], field: Field) -> bo
 
 def _keeps_text(column: Column) -> bool:
     is_whole = column.type == "STRING" and column.form in (None, "json")
+    is_whole = is_whole and not isinstance(column.source, Cut)
     return is_whole and not (column.invalid or column.null_values or column.default is not None or column.keep)
 
 
@@ -167,7 +168,7 @@ def _source_of(column: Column) -> str:
 
     With a former name, both are the same paths as those of the column.
     """
-    source = column.source.source if isinstance(column.source, ValueOrObject) else column.source or column.name
+    source = column.source.source if isinstance(column.source, ValueOrObject | Cut) else column.source or column.name
     if column.formerly is None and isinstance(source, list | tuple):
         source = source[0]
     formerly = "" if column.formerly is None else f", formerly={column.formerly!r}"

@@ -100,3 +100,12 @@ def test_random_texts_have_the_same_parts_in_both_ways() -> None:
     for text, row in zip(texts, rows, strict=True):
         part = text[1:4].strip()
         assert row["n"] is None or float(part) == float(row["n"])
+
+
+def test_lines_of_another_program_are_null_if_another_column_has_the_text() -> None:
+    part = Column("n", "INT", source=Cut("log", r"n=(?P<n>\d+)"), invalid="null", doc="")
+    lines = table(part, Column("log", "STRING", doc=""))
+    assert lines.decode(b'{"log": "n=5"}') == {"n": 5, "log": "n=5"}
+    assert lines.decode(b'{"log": "started"}') == {"n": None, "log": "started"}
+    with pytest.raises(DeclarationError, match='Column."n_text", "STRING", source="log"'):
+        table(part, Column("again", "STRING", source=Cut("log", "(?P<again>.*)"), doc=""))

@@ -35,7 +35,7 @@ OF_NUMBER = (
 )
 OF_CONNECTOR = (
     "The settings of the connector decide how it writes values. Remove written. If it writes decimals as text, declare"
-    " decimal_handling_mode='string'. For other texts, write a cast in the sql of another column, or in a view."
+    " decimal_handling_mode='string'. For other numbers and booleans, declare TextNumber() or TextBoolean(...)."
 )
 WRONG_DECIMAL = "Write the one character before the fraction, for example decimal=','."
 WRONG_THOUSANDS = "Write the one character between groups of three digits. It must differ from decimal."

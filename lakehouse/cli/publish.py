@@ -112,7 +112,7 @@ def _verdicts(
     from lakehouse.kafka.publish import write_line
 
     rules, numbers = table.rules()._replace(lateness=None), count(first)
-    rules = rules._replace(where=tuple(where for where in rules.where if where.is_about_value))  # lines have no headers
+    rules = rules._replace(where=tuple(where for where in rules.where if where.path))  # lines have no headers
     writer, native = table.format.writer(), find_native()
     values = (write_line(writer, line, number, _CORRECT) for number, line in enumerate(lines, first))
     while chunk := list(islice(values, _CHUNK)):

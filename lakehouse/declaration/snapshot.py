@@ -37,7 +37,7 @@ def facts_of(table: TableParts) -> str:
     table_options |= {"cluster_by": _show_value(table.upkeep.cluster_by)}
     table_options |= {} if table.version_nulls == "oldest" else {"version_nulls": table.version_nulls}
     table_options |= {"base": "True"} if table.base else {}
-    framing = {"framed": "True"} if table.format.framed else {}
+    framing = {name: "True" for name in ("framed", "documents") if getattr(table.format, name)}
     where = table.conditions if len(table.conditions) > 1 else next(iter(table.conditions), None)
     effects = zip(_EFFECTS, (table.deletes.when, table.deletes.truncates), strict=True)
     deletes = {name: _show_value(value) for name, value in (*effects, ("where", where)) if value}

@@ -146,10 +146,15 @@ class TableOptions:
         return bool(self.checks or self.rollups or self.computed or self.rejects)
 
     @property
-    def version_columns(self) -> tuple[str, ...]:
-        """The names of the columns that are the version, the one that decides first in front."""
+    def named_versions(self) -> tuple[str, ...]:
+        """The names of the columns that are declared as the version, the one that decides first in front."""
         names = self.version.column if isinstance(self.version, Version) else self.version
         return () if names is None else (names,) if isinstance(names, str) else tuple(names)
+
+    @property
+    def version_columns(self) -> tuple[str, ...]:
+        """Those of them that decide: all records of a key have the same values of its columns."""
+        return tuple(name for name in self.named_versions if name not in self.key)
 
     @property
     def version_sources(self) -> tuple[str, ...]:

@@ -206,7 +206,7 @@ class TableParts(TableOptions):
         options += [("rejects", rule.reason, rule.when, rule.unknown, *rule.by) for rule in self.rejects]
         texts = tuple(map(_column_text, self.columns))
         topic = "" if topics else self.topic
-        version = self.version_columns if len(self.version_columns) > 1 else next(iter(self.version_columns), None)
+        version = self.named_versions if len(self.named_versions) > 1 else next(iter(self.named_versions), None)
         return fingerprint_of(topic, self.format, texts, tuple(self.key), version, self.order, *late, *options)
 
 

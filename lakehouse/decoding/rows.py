@@ -104,6 +104,8 @@ def deleting_rows(rows: Rows) -> Mask:
         takes = have_value(rows, [{ELEMENT: element} for element in rows.elements], where, where.takes_fields)
         rows.is_filtered |= rows.is_open & ~takes
         rows.is_open &= takes
+    for row in np.flatnonzero(rows.is_filtered).tolist():
+        rows.objects[row].clear()  # its fields are not those of a row, so none of them is unmapped
     if rules.deletes is None:
         return np.zeros(len(rows), bool)
     objects: list[Any] = [{ELEMENT: element} for element in rows.elements]

@@ -11,7 +11,7 @@ from lakehouse.decoding.byte_texts import byte_reader
 from lakehouse.decoding.fields import Field, Rejection, UnrepresentableValue, as_written, json_kind, short_text
 from lakehouse.decoding.json_texts import json_text, number_text
 from lakehouse.decoding.key_values import read_key_values, read_otlp_value
-from lakehouse.decoding.numbers import base64_converter, exact_number, parse_number, variable_decimal
+from lakehouse.decoding.numbers import base64_converter, exact_number, number_in, parse_number, variable_decimal
 from lakehouse.decoding.written_forms import DIGIT_KINDS, TextNumber, becomes_json, boolean_form, number_form
 
 
@@ -89,8 +89,14 @@ def _read_boolean(raw: Any, field: Field) -> bool:
 
 
 def _read_unsigned(raw: Any, field: Field) -> int | Decimal:
-    """The number whose 64 bits a number with a sign has, or that bytes write; another number stays as it is."""
-    number = exact_number(_read_unscaled(raw, field, "0") if isinstance(raw, str | bytes) else raw, field)
+    """The number whose 64 bits a number with a sign has, or that bytes write; another number stays as it is.
+
+    Bytes have no sign, so that Base64 of them begins with a letter.
+    """
+    text_number = number_in(raw) if isinstance(raw, str) else raw
+    number = exact_number(_read_unscaled(raw, field, "0") if text_number is None else text_number, field)
+    if text_number is None and number < 0:
+        _raise_wrong_form(raw, field)
     has_sign = number == number.to_integral_value() and -(2**63) <= number < 0
     return int(number) + 2**64 if has_sign else number
 

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.declaration import Deletes, StreamTable
+from lakehouse.declaration import Deletes, Explode, StreamTable
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.table_parts import TableParts
@@ -167,6 +167,8 @@ def table_of_columns(table: StreamTable, names: Collection[str]) -> StreamTable 
         return None
     part = copy(table)
     changes: dict[str, Any] = {"where": None, "version": None, "late": None, "partition_by": None, "base": None}
+    if isinstance(table.rows_from, Explode):
+        changes["rows_from"] = replace(table.rows_from, where=None)
     changes |= dict.fromkeys(("key", "rejects", "references", "rollups", "checks"), ())
     changes["columns"] = [replace(column, between=None, keep=False, null_erases=False) for column in columns]
     for name, value in (changes | {"deletes": Deletes()}).items():

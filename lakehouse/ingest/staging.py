@@ -150,5 +150,5 @@ def _stage_cut(context: TableContext, cut: CutPlan, kind: Kind, keep_raw: str) -
 def _reason_of(record: Record, rules: Rules) -> str:
     """Return why a timeless record becomes no row: it is rejected, unless it certainly does not meet ``where``."""
     headers = {f"{HEADER}{name}": value for name, value in record.headers}
-    first, *_ = judge_record(record.value, rules, {KEY: record.key, **headers})
-    return staged.FILTERED if first.reason == staged.FILTERED else TIMELESS
+    verdicts = judge_record(record.value, rules, {KEY: record.key, **headers})
+    return staged.FILTERED if {verdict.reason for verdict in verdicts} == {staged.FILTERED} else TIMELESS

@@ -66,13 +66,18 @@ def _show_array(path: str) -> str:
     return repr(".".join(json.loads(path))) if json.loads(path) != [ELEMENT] else "the record"
 
 
+_COMPUTED = "("
+"""What a version has that computes a part: the SQL of it. Values by other SQL, or of before, are in stored rows."""
+
+
 def require_version(layout: Layout, properties: Mapping[str, str], table: DeltaTable) -> None:
     """Raise if stored orders have another version: its values cannot be compared with those of this one."""
     stored_column, column = properties.get(VERSION_COLUMN, ""), layout.kept_version_column
-    if stored_column and column and stored_column != column and table.get_add_actions().num_rows:
+    is_stored = bool(stored_column and column) or _COMPUTED in f"{stored_column}{column}"
+    if is_stored and stored_column != column and table.get_add_actions().num_rows:
         raise TableError(
-            f"The stored orders of {layout.name} have versions from column {stored_column}, and the declaration names"
-            f" {column}",
+            f"The stored orders of {layout.name} have versions from column {stored_column or 'none'}, and the"
+            f" declaration names {column or 'another one'}",
             where=layout.uri,
             action=f"Declare the version as before, or build it again: lakehouse rebuild {layout.declaration_name}",
         )

@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -52,7 +53,7 @@ def table_of(nulls: VersionNulls, rank: str = RANK, name: str = "") -> StreamTab
         doc="Charges.",
         columns=[*COLUMNS[:-1], Computed("rank", "INT", rank, "Place of the state.")],
         key=["id"],
-        version=Version(["at", "rank"], nulls=nulls),
+        version=Version(["at", "rank", "id"], nulls=nulls),  # a column of the key decides nothing
         deletes=Deletes(when=FieldIs("op", ["delete"]), truncates=FieldIs("op", ["truncate"])),
     )
 
@@ -133,3 +134,23 @@ def test_another_expression_of_a_version_is_refused_until_the_table_is_built_aga
     other_stream.merge()
     assert [(row["state"], row["rank"]) for row in rows_of(broker, table.name)] == [("paid", 4)]
     assert "rank (CASE state WHEN 'created' THEN 1 WHEN 'paid' THEN 4" in str(error.value)
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("4.1")
+def test_a_computed_version_is_refused_for_rows_that_were_stored_before_it(
+    spark: SparkSession, broker: Settings
+) -> None:
+    table = table_of("oldest")
+    create_topic(broker, table)
+    first_table = replace(table, columns=COLUMNS[:3], version="at", deletes=Deletes())
+    Stream(spark, broker, first_table).send_and_merge(b'{"id": 1, "at": 1, "state": "refunded"}')
+    for version in ("at", Version(["at", "rank"], nulls="oldest")):
+        later_table = replace(table, columns=[*COLUMNS[:3], COLUMNS[4]], version=version, deletes=Deletes())
+        stream = Stream(spark, broker, later_table)
+        if version == "at":
+            stream.send_and_merge(b'{"id": 2, "at": 1, "state": "paid"}')
+            continue
+        with pytest.raises(TableError, match=f"lakehouse rebuild {table.name}"):
+            stream.send_and_merge(b'{"id": 1, "at": 1, "state": "created"}')
+    assert {row["id"]: row["state"] for row in rows_of(broker, table.name)} == {1: "refunded", 2: "paid"}

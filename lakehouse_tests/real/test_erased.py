@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, Deletes, Export, FieldIs, Json, Upkeep
+from lakehouse.declaration import Column, Deletes, Explode, Export, FieldExists, FieldIs, Json, Upkeep
 from lakehouse.derived.refresh import refresh_all
 from lakehouse.errors import LakehouseError
 from lakehouse.exports.exporter import Exporter
@@ -297,3 +297,26 @@ def test_a_record_whose_key_cannot_be_read_by_now_keeps_no_bytes(spark: SparkSes
     assert sorted(reasons) == sorted(rows)
     assert (8, BOB, 80) in orders(stream)
     stream.assert_accounted()
+
+
+@pytest.mark.slow
+def test_bytes_with_an_element_of_another_kind_of_an_erased_key_are_removed(
+    spark: SparkSession, broker: Settings
+) -> None:
+    stream = Stream.create(
+        spark,
+        broker,
+        columns=[Column("id", "BIGINT", required=True, doc=""), Column("a", "BIGINT", doc="")],
+        key=["id"],
+        rows_from=Explode("items", where=FieldExists("a")),
+        partition_by=None,
+        base=None,
+        rollups=[],
+        references=[],
+    )
+    secret = b'{"items": [{"id": 1, "a": 1}, {"id": 2, "b": "SECRET"}, {"id": 3, "a": "bad"}]}'
+    stream.send_and_merge(b'{"items": [{"id": 2, "a": 5}, {"id": 9, "a": 9}]}', secret)
+    assert [row["reason"] for row in rows_of(broker, stream.table.rejected_name)] == ["wrong_type"]
+    erase(stream.context, "id = 2")
+    assert {row["id"] for row in rows_of(broker, stream.table.name)} == {1, 9}
+    assert b"SECRET" not in b"".join(row["value"] or b"" for row in rows_of(broker, stream.table.rejected_name))

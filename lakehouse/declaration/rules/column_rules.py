@@ -166,8 +166,10 @@ def _value_or_object_problems(column: Column, typed_by: str) -> Iterator[Problem
 def _cut_problems(column: Column, part: str | Sequence[int]) -> Iterator[Problem]:
     if isinstance(part, str):
         yield from pattern_problems("Cut", part, (column.name,))
-    elif len(part) != 2 or not 0 <= part[0] < part[1]:
+    elif len(part) != 2 or {*map(type, part)} != {int} or not 0 <= part[0] < part[1]:
         yield f"Cut has the places {part!r}", "Write two as in Python: (0, 6) are the characters text[0:6]."
+    if not column.field.place.path or not all(column.field.place.path):
+        yield "Cut has an empty path", 'Name the field: Cut("log", ...).'
     if column.is_nested or becomes_json(column.form):
         yield f"Cut is a text, and the column is {column.type}", "Declare a scalar type, without a form for objects."
 

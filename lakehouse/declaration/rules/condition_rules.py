@@ -9,7 +9,7 @@ from lakehouse.declaration.conditions import Condition, FieldExists, FieldIs, He
 from lakehouse.declaration.names import CHECK_NAMES, RECORD, SHAPE, is_name, spelling_hint
 from lakehouse.declaration.sql import NotComputable, computed_sql, condition_problems, measure_problems, named_columns
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.vocabulary import Rollup
+from lakehouse.declaration.vocabulary import Explode, Rollup
 from lakehouse.decoding.column_types import Problem, type_problems
 from lakehouse.decoding.fields import is_text
 from lakehouse.decoding.formats import KNOWN_REASONS
@@ -77,7 +77,8 @@ def _find_column(name: str, columns: Sequence[Column]) -> Column | None:
 
 def filter_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with the conditions that records of the topic must meet."""
-    if table.where is not None and not table.conditions:
+    element_where = table.rows_from.where if isinstance(table.rows_from, Explode) else None
+    if (table.where is not None and not table.conditions) or (element_where is not None and not element_where):
         yield "where is an empty list", f"Remove it, or write, for example: where={_EXAMPLES[False]}"
     for condition in (*table.conditions, *table.element_conditions):
         yield from _schema_problems(condition, table) if isinstance(condition, SchemaIs) else _name_problems(condition)

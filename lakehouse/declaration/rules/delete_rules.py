@@ -7,7 +7,7 @@ from lakehouse.declaration.columns import Column
 from lakehouse.declaration.conditions import FieldIs, Tombstone
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.column_types import Problem
-from lakehouse.decoding.record_parts import VALUE
+from lakehouse.decoding.record_parts import KEY, PARSED_KEY, VALUE, Cut
 from lakehouse.decoding.written_forms import BYTE_FORMS, TextBoolean, TextNumber
 
 _MIN_PURGE = timedelta(days=1)  # maintenance runs once a day
@@ -91,10 +91,13 @@ def _column_problems(table: TableParts) -> Iterator[Problem]:
         has_documents = table.format.documents
         if column.field.place.part == VALUE and not has_documents:
             yield from _value_problems(column, form)
-        if column.name in table.key and has_documents and column.field.place.part == VALUE:
-            message = f"key column {column.name} is a field of the document, which a delete does not have"
+        if column.name in table.key and has_documents and column.field.place.part not in (KEY, PARSED_KEY):
+            message = f"key column {column.name} is not in the record's key, which alone a delete has"
             yield message, "Declare source=RecordKey('json', 'id'): the key of each record has the id."
-        elif column.name in table.key and not has_documents and column.field.place.part != VALUE:
+        if column.keep and has_documents:
+            message = f"column {column.name}: keep and documents=True cannot be combined"
+            yield message, "A field that was removed from a document is missing in it, and is NULL. Remove keep."
+        if column.name in table.key and not has_documents and column.field.place.part != VALUE:
             message = f"key column {column.name} is not a field of the row in a table of format {form}"
             yield message, "Remove its source: the row contains its key."
 
@@ -110,6 +113,8 @@ def _value_problems(column: Column, form: str) -> Iterator[Problem]:
         advice["invalid"] = _unlike_database(column, "invalid removes a value", "invalid", "try_cast")
     if column.time.zone is not None:
         advice["zone"] = "The table has the times of the database. Remove zone. For readers, convert them in a view."
+    if isinstance(column.source, Cut):
+        advice["Cut"] = "The table has the values of the database. Name the field, and cut it in a view, for readers."
     if not isinstance(column.form, TextBoolean | TextNumber) and column.form not in (None, "unsigned", *BYTE_FORMS):
         advice["written"] = _CONNECTOR_WRITES
     for option, correction in advice.items():

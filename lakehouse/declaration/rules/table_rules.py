@@ -142,9 +142,9 @@ def _log_table(table: TableParts) -> Iterator[Problem]:
 
 
 def _version(table: TableParts) -> Iterator[Problem]:
-    if isinstance(table.version, Version) and not table.version_columns:
+    if isinstance(table.version, Version) and not table.named_versions:
         yield "version names no column", "Name at least one."
-    for name, count in Counter(table.version_columns).items():
+    for name, count in Counter(table.named_versions).items():
         if count > 1:
             yield f"version column {name} is listed twice", "List it once."
         yield from _version_part(table, name)

@@ -1,5 +1,6 @@
 """The snapshot of a declaration, and columns that are renamed columns of the previous declaration."""
 
+import json
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -155,3 +156,15 @@ def test_base_rows_that_are_declared_later_are_a_difference() -> None:
     without_base = redeclare(temperatures, base=None)
     changes = [*differences(facts_of(without_base), facts_of(temperatures))]
     assert changes == [("table", "table: base was not set, is True")]
+
+
+def test_the_facts_of_a_change_stream_are_those_of_before_documents() -> None:
+    """Else each table that follows a database waits until a person accepts its declaration."""
+    form = "Debezium(written=Json(), flattened=False, decimal_handling_mode='precise')"
+    id_column = Column("id", "STRING", "", required=True)
+    stream = StreamTable("t", "t", "", [id_column], ["id"], format=Debezium())
+    assert json.loads(facts_of(stream))["table"]["format"] == form == repr(stream.format)
+    key_column = replace(id_column, source=RecordKey("json", "id"))
+    documents = StreamTable("t", "t", "", [key_column], ["id"], format=Debezium(documents=True))
+    assert json.loads(facts_of(documents))["table"]["documents"] == "True"
+    assert documents.fingerprint != replace(documents, columns=[id_column], format=Debezium()).fingerprint

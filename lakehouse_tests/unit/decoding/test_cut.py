@@ -81,7 +81,10 @@ def test_parts_of_elements_of_arrays_and_of_csv_are_cut() -> None:
     [
         (Column("n", "INT", source=Cut("t", "(?P<m>.)"), doc=""), r"the pattern of Cut has no group \(\?P<n>"),
         (Column("n", "INT", source=Cut("t", "(?P<n>.)(?=x)"), doc=""), "the pattern of Cut cannot be used"),
+        (Column("n", "INT", source=Cut("t", "(?P<n>a)|(?P<n>b)"), doc=""), "the group 'n' of Cut is there twice"),
+        (Column("n", "INT", source=Cut("t", r"(?P<n>a)\Q"), doc=""), "the pattern of Cut cannot be used"),
         (Column("n", "INT", source=Cut("t", (5, 3)), doc=""), r"Cut has the places \(5, 3\)"),
+        (Column("n", "INT", source=Cut("t", (0, 2.5)), doc=""), r"Cut has the places \(0, 2.5\)"),  # type: ignore[arg-type]
         (Column("n", "ARRAY<INT>", source=Cut("t", (0, 3)), doc=""), "Cut is a text, and the column is ARRAY<INT>"),
         (Column("n", "STRING", source=Cut("t", (0, 3)), written="json", doc=""), "Cut is a text"),
     ],

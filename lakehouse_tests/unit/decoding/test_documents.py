@@ -90,7 +90,7 @@ def test_an_object_in_place_of_a_text_is_of_another_database() -> None:
 
 
 def test_a_key_in_the_document_is_refused_because_deletes_have_none() -> None:
-    with pytest.raises(DeclarationError, match=r"key column id is a field of the document.*RecordKey\('json', 'id'\)"):
+    with pytest.raises(DeclarationError, match=r"key column id is not in the record.s key.*RecordKey\('json', 'id'\)"):
         orders("t", Column("id", "STRING", source="_id", required=True, doc=""))
     with pytest.raises(DeclarationError, match="documents=True of Debezium cannot be combined"):
         orders(form=Debezium(documents=True, flattened=True))
@@ -203,3 +203,10 @@ def test_the_reported_changes_leave_the_right_documents() -> None:
     assert [as_expected(row) for _, (_, row) in sorted(rows.items()) if row] == sorted(
         expected["rows"], key=lambda row: row["id"]
     )
+
+
+def test_a_flattened_change_of_mongodb_still_has_no_position() -> None:
+    columns = [Column("id", "BIGINT", required=True, doc="")]
+    table = StreamTable("t", "t", "", columns, ["id"], format=Debezium(flattened=True))
+    value = b'{"id": 1, "__op": "c", "__connector": "mongodb", "__source_ts_ms": 1000, "__source_ord": 1}'
+    assert judge(value, table)["_reason"] == "no_source_position"

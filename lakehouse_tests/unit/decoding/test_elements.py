@@ -339,3 +339,12 @@ def test_a_person_sees_only_the_elements_of_the_kind() -> None:
     record_table = replace(table, where=FieldExists("items"))
     with pytest.raises(Rejection, match="filtered"):
         record_table.decode_rows(b'{"item": []}')
+
+
+def test_fields_of_filtered_elements_are_not_unmapped() -> None:
+    table = StreamTable("t", "t", "", [SKU], (), rows_from=Explode("items", where=FieldIs("kind", ["a"])))
+    values = [b'{"items": [{"kind": "a", "sku": "x", "more": 1}, {"kind": "b", "other": 3}, 5]}'] * 2
+    decoded = decode_twice(values, table.rules())
+    assert decoded.unmapped_counts == {"items[].more": 2}
+    reasons = [row["_reason"] for row in decoded.verdicts.to_pylist()[0]]
+    assert reasons == [None, "filtered", "not_an_object"]

@@ -243,6 +243,8 @@ def test_a_decimal_of_connect_is_its_unscaled_bytes(text: str, value: str | None
             ("-9223372036854775809", -(2**63) - 1),
         ),
         *(('"x"', WRONG), ("true", WRONG), ("{}", WRONG), ("1e30", "out_of_range")),
+        *(('"1234"', 1234), ('"-1"', 2**64 - 1), ('"12.5"', 13), ('"1234,1"', WRONG), ('"1230"', 1230)),
+        (f'"{unscaled(-7, 2)}"', WRONG),
     ],
 )
 def test_an_unsigned_number_has_the_bits_of_a_number_with_a_sign(text: str, value: Any) -> None:

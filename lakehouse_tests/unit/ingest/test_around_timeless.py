@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
+from lakehouse.declaration import Column, Explode, FieldExists, StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import staging
 from lakehouse.kafka import CutPlan, Record, TimelessRecordError, read_failures
@@ -54,3 +55,18 @@ def test_an_error_advises_to_delete_records_only_if_spark_names_one() -> None:
     message = "Record at topic t partition 0 offset 7 has timestamp value 9223372036854775807 that overflows"
     assert "delete the records up to it" in str(timeless_error(PySparkException(message)))
     assert "before you delete any" in str(timeless_error(PySparkException(OVERFLOW)))
+
+
+@pytest.mark.invariant("8.7")
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b'{"i": [{"b": 1}, {"a": 1}]}', "no_such_time"),
+        (b'{"i": [{"b": 1}, {"b": 2}]}', "filtered"),
+        (b'{"i": []}', "no_such_time"),
+    ],
+)
+def test_a_record_without_a_time_is_filtered_only_if_each_element_is(value: bytes, reason: str) -> None:
+    columns = [Column("a", "BIGINT", "A number.")]
+    table = StreamTable("t", "t", "", columns, [], rows_from=Explode("i", where=FieldExists("a")))
+    assert staging._reason_of(Record(0, 4, 2**62, None, value), table.rules()) == reason

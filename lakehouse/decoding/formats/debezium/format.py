@@ -46,7 +46,7 @@ class Debezium(Format):
     written: Json | Avro = field(default_factory=Json)
     flattened: bool = False
     decimal_handling_mode: Literal["precise", "string", "double"] = "precise"
-    documents: bool = False
+    documents: bool = field(default=False, repr=False)
     typed: bool = field(init=False, repr=False, compare=False)
     accepted_snapshot: int | None = field(default=None, repr=False, compare=False)
     unavailable_value_placeholder: str = field(default=PLACEHOLDER, repr=False)
@@ -78,7 +78,8 @@ class Debezium(Format):
     @property
     def fingerprint_parts(self) -> tuple[str, ...]:
         """Those of the format of the values, and a placeholder of its own."""
-        return (*self.written.fingerprint_parts, *self._own_placeholder)
+        documents = ("documents",) if self.documents else ()
+        return (*self.written.fingerprint_parts, *self._own_placeholder, *documents)
 
     @property
     def _own_placeholder(self) -> tuple[str, ...]:
@@ -92,7 +93,8 @@ class Debezium(Format):
         if self.written.typed and not self.needs_schemas:
             advice = "Use Debezium(Avro()): connectors write Avro with a registry, which has the types of the database."
             yield "Debezium cannot use Avro with schemas of its own", advice
-        if self.documents and (self.flattened or self.decimal_handling_mode != "precise" or self._own_placeholder):
+        own_options = self.flattened or self.decimal_handling_mode != "precise" or self._own_placeholder
+        if self.documents and (own_options or self.written.typed):
             advice = "Remove the other options. Rows that ExtractNewDocumentState flattened need Json() and deletes."
             yield "documents=True of Debezium cannot be combined with options of other databases", advice
         placeholder = self.unavailable_value_placeholder

@@ -28,21 +28,25 @@ def source_position(source: Mapping[str, Any]) -> int:
     A snapshot has one position for all its rows. A transaction that was open when it was taken has changes with smaller
     positions, which are newer than the snapshot all the same.
 
-    PostgreSQL: the LSN of the change. MySQL and MariaDB: the number of the binlog file, and the position in it.
-    MongoDB: the second of the change, and its number in that second. Raises ``Rejection`` with the reason
-    ``no_source_position`` if there is none of these.
+    PostgreSQL: the LSN of the change. MySQL and MariaDB: the number of the binlog file, and the position in it. Raises
+    ``Rejection`` with the reason ``no_source_position`` if there is neither.
     """
     if (lsn := _whole(source.get("lsn"))) is not None:
         return lsn
-    if source.get("connector") == "mongodb":
-        milliseconds, number = _whole(source.get("ts_ms")), _whole(source.get("ord"))
-        if milliseconds is not None and number is not None and milliseconds < 2**31 * 1000 and number < 2**32:
-            return (milliseconds // 1000 << 32) + number
     file, position = source.get("file"), _whole(source.get("pos"))
     match = _BINLOG_FILE.fullmatch(file) if isinstance(file, str) else None
     if match and position is not None and int(match[1]) < 2**31 and position < 2**32:
         return (int(match[1]) << 32) + position
     raise Rejection("no_source_position", _explain(source))
+
+
+def document_position(source: Mapping[str, Any]) -> int:
+    """Return the position of a change of MongoDB: its second, and its number in it. Raises like ``source_position``."""
+    milliseconds, number = _whole(source.get("ts_ms")), _whole(source.get("ord"))
+    if milliseconds is None or number is None or milliseconds >= 2**31 * 1000 or number >= 2**32:
+        detail = "'ts_ms' and 'ord' of the source do not say when MongoDB made the change"
+        raise Rejection("no_source_position", detail)
+    return (milliseconds // 1000 << 32) + number
 
 
 def source_origin(source: Mapping[str, Any]) -> int | None:
@@ -76,7 +80,7 @@ def _whole(raw: Any) -> int | None:
 def _explain(source: Mapping[str, Any]) -> str:
     connector = source.get("connector")
     if connector == "mongodb":
-        return "'ts_ms' and 'ord' of the source do not say when MongoDB made the change"
+        return MONGODB
     subject = f"the connector {short_text(connector)}" if isinstance(connector, str) else "the record"
     return (
         f"{subject} gives neither an LSN of PostgreSQL nor a binlog file and position of MySQL; for flattened"

@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field, Rejection, json_kind, short_text
 from lakehouse.decoding.formats.debezium.documents import read_document
-from lakehouse.decoding.formats.debezium.position import MONGODB, is_of_mongodb, source_origin, source_position
+from lakehouse.decoding.formats.debezium.position import (
+    MONGODB,
+    document_position,
+    is_of_mongodb,
+    source_origin,
+    source_position,
+)
 from lakehouse.decoding.formats.debezium.schemas import Converters, avro_converters, json_converters
 from lakehouse.decoding.formats.debezium.values import PLACEHOLDER, Placeholder, iso_time
 from lakehouse.decoding.formats.format import Schemas
@@ -48,7 +54,7 @@ _NO_FLAT_OPERATION = (
 )
 _ENVELOPED = "the record has its envelope: use the transform ExtractNewRecordState, or remove flattened=True"
 _NO_FLAT_VALUE = f"the record has no value: set {DELETES_AS_ROWS} in the transform"
-_NUMBERS_OF_SOURCE = ("lsn", "pos", "server_id", "snapshot", "ts_ms", "ord")
+_NUMBERS_OF_SOURCE = ("lsn", "pos", "server_id", "snapshot")
 _NUMBERS = ("INT", "BIGINT", "DOUBLE", "DECIMAL")
 
 
@@ -141,11 +147,12 @@ class ChangeReader:
         message, _ = self._message_in(content, value)
         operation, source = _known_operation(message.get("op")), _require_object(message.get("source"), "source")
         if not is_exact:
-            _require_exact(source, _NUMBERS_OF_SOURCE)
-        document = {}
-        if operation in _WRITES:
-            document = read_document(message.get("after"), self.parser.json_options)
-        return _Event(operation, document, source).change_of(document, _NOTHING)
+            _require_exact(source, ("ts_ms", "ord", "snapshot"))
+        options, is_write = self.parser.json_options, operation in _WRITES
+        document = read_document(message.get("after"), options) if is_write else {}
+        place = document_position(source), _snapshot_of(source) if operation == _READ else None
+        is_truncate = operation == _TRUNCATE
+        return Change(document, operation == _DELETE, *place, is_rowless=is_truncate, truncates=is_truncate)
 
     def _plain_opener(self, declared_texts: "DeclaredTexts") -> Callable[[Mapping[str, Any]], Change | None]:
         """Return what reads a change of PostgreSQL that leaves a row, in half the time, and nothing of any other."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.cut import GROUP, NO_MATCH, Groups, match_texts, without_line_end
-from lakehouse.decoding.fields import Rejection, short_text
+from lakehouse.decoding.fields import Rejection, is_text, short_text
 from lakehouse.decoding.formats.format import UnwritableError, show_options
 from lakehouse.decoding.formats.texts.text import FIELD_MEMORY, TextFormat, TextParser
 from lakehouse.decoding.formats.unpacking.parser import INVALID_ENCODING
@@ -35,15 +35,21 @@ class _ReadOnly(TextFormat):
 
 
 def pattern_problems(subject: str, pattern: str, names: Sequence[str]) -> Iterator[Problem]:
-    """Yield that a pattern cannot be used, or that it has none, or not all, of some groups."""
+    """Yield that a pattern cannot be used, that it has none, or not all, of some groups, or one of them twice."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import
     from pyarrow.compute import extract_regex  # noqa: PLC0415 - as above
 
+    if "\\C" in pattern.replace("\\\\", "") or not is_text(pattern):
+        yield f"the pattern of {subject} may match a part of a character", "Remove \\C, and half of a surrogate pair."
+        return
     try:
-        groups = tuple(extract_regex(pa.array([""]), pattern).type.names)
+        groups = tuple(extract_regex(pa.array([""]), f"^(?:{pattern})$").type.names)
     except pa.ArrowInvalid as error:
         yield f"the pattern of {subject} cannot be used: {error}", _ACTION
         return
+    for name, count in Counter(groups).items():
+        if count > 1:
+            yield f"the group {name!r} of {subject} is there twice", "Give each group its own name."
     if groups != tuple(GROUP.findall(pattern)) or not {*names} <= {*groups} or not groups:
         yield f"the pattern of {subject} has no group (?P<{', '.join(names) or 'name'}>...) for a field", _ACTION
 
@@ -69,9 +75,6 @@ class Regex(_ReadOnly):
         """Yield what is wrong with the expression and the encoding."""
         yield from super().problems()
         yield from pattern_problems("Regex", self.pattern, self.field_names)
-        for name, count in Counter(self.field_names).items():
-            if count > 1:
-                yield f"the group {name!r} of Regex is there twice", "Give each group its own name."
 
     def text_parser(self) -> "RegexParser":
         """Return a parser of lines."""

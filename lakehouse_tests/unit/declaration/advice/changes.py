@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from lakehouse.declaration import Avro, Column, Computed, Debezium, Deletes, FieldIs, Json, RecordKey, Time, Topic
+from lakehouse.declaration import Avro, Column, Computed, Cut, Debezium, Deletes, FieldIs, Json, RecordKey, Time, Topic
 from lakehouse_tests.unit.declaration.advice.example import Example, of_table
 from lakehouse_tests.unit.declaration.ratings import TableFactory, column, computed, declare, log_table, with_columns
 
@@ -57,10 +57,23 @@ EXAMPLES = [
         with_columns(columns=[KEY_OF_DOCUMENT], format=Debezium(documents=True)),
     ),
     Example(
-        "key column id is a field of the document, which a delete does not have",
+        "key column id is not in the record's key, which alone a delete has",
         "Declare source=RecordKey('json', 'id'): the key of each record has the id.",
         with_rows(format=Debezium(documents=True)),
         with_columns(columns=[KEY_OF_DOCUMENT], format=Debezium(documents=True)),
+    ),
+    Example(
+        "column n: keep and documents=True cannot be combined",
+        "A field that was removed from a document is missing in it, and is NULL. Remove keep.",
+        with_columns(columns=[KEY_OF_DOCUMENT, column(keep=True, null_erases=True)], format=Debezium(documents=True)),
+        with_columns(columns=[KEY_OF_DOCUMENT, column()], format=Debezium(documents=True)),
+    ),
+    Example(
+        "column n: format Debezium and Cut cannot be combined",
+        "The table has the values of the database. Name the field, and cut it in a view, for readers.",
+        with_rows(column("n", source=Cut("t", (0, 2)))),
+        with_rows(column("n", source="t")),
+        with_columns(columns=[KEY_OF_DOCUMENT, column(source=Cut("t", (0, 2)))], format=Debezium(documents=True)),
     ),
     Example(
         "format Debezium requires a key",

@@ -200,7 +200,7 @@ EXAMPLES = [
         format=[Protobuf(message="A"), Protobuf(MESSAGE, "A")],
     ),
     of_table(
-        "the pattern of Regex cannot be used: Invalid regular expression: missing ): (?P<id>.*",
+        "the pattern of Regex cannot be used: Invalid regular expression: missing ): ^(?:(?P<id>.*)$",
         "Write a regular expression as RE2 knows it, in which each group is (?P<name>...) or (?:...). RE2 has no"
         " look-ahead, no look-behind and no back-reference.",
         format=[Regex("(?P<id>.*"), REGEX],
@@ -210,6 +210,16 @@ EXAMPLES = [
         "Write a regular expression as RE2 knows it, in which each group is (?P<name>...) or (?:...). RE2 has no"
         " look-ahead, no look-behind and no back-reference.",
         format=[Regex(".*"), REGEX],
+    ),
+    of_column(
+        "the pattern of Cut may match a part of a character",
+        "Remove \\C, and half of a surrogate pair.",
+        source=[Cut("t", r"(?P<n>\C)"), Cut("t", r"(?P<n>.)"), Cut("t", r"(?P<n>.*)\\C")],
+    ),
+    of_column(
+        "Cut has an empty path",
+        'Name the field: Cut("log", ...).',
+        source=[Cut("", (0, 2)), Cut("t", (0, 2))],
     ),
     of_column(
         "Cut has the places (5, 3)",

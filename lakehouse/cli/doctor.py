@@ -257,10 +257,10 @@ def _java() -> Part:
 
 def _jars(settings: "Settings") -> Iterator[Part]:
     """One part for each group; missing jars are downloaded when they are first needed."""
-    from lakehouse.local.jars import GROUPS, jar_states
+    from lakehouse.local.jars import jar_states, spark_groups
 
     all_states = jar_states(settings)
-    for group in GROUPS:
+    for group in ("broker", *spark_groups(settings)):
         states = [(jar, state) for jar, state in all_states if jar.group == group]
         damaged_paths = [jar.path for jar, state in states if state == "damaged"]
         missing_count = sum(state == "missing" for _, state in states)

@@ -5,7 +5,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ from lakehouse.errors import LakehouseError, SettingsError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lakehouse.cli.proposals import Sample
     from lakehouse.declaration import StreamTable
     from lakehouse.declaration.inference.proposal import Proposal
     from lakehouse.settings import Settings
@@ -196,15 +197,10 @@ def _free_file(settings: "Settings", new: str) -> Path:
     return file
 
 
-class Sample(NamedTuple):
-    """The records of a sample: its lines, or the elements of its array or its objects if lines have parts of them."""
-
-    values: list[bytes | None]
-    are_elements: bool = False
-
-
-def read_sample(file: str, count: int) -> Sample:
+def read_sample(file: str, count: int) -> "Sample":
     """Read the records of a sample, at most ``count``; lines that are empty are none."""
+    from lakehouse.cli.proposals import Sample
+
     open_sample = gzip.open if file.endswith(".gz") else open
     try:
         with open_sample(file, "rb") as lines:

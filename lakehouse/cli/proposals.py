@@ -6,7 +6,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import takewhile
 from textwrap import wrap
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from lakehouse.cli.output import count_text
 from lakehouse.cli.table_session import broker, registry
@@ -17,7 +17,6 @@ from lakehouse.errors import LakehouseError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lakehouse.cli.new_table import Sample
     from lakehouse.declaration import FieldIs, HeaderIs
     from lakehouse.declaration.inference.proposal import Proposal
     from lakehouse.declaration.inference.proposed_changes import KeyedValue
@@ -57,7 +56,14 @@ _PATTERN = "To read each topic whose name begins with {}, also later ones, write
 _WIDTH = 120
 
 
-def propose_for_sample(sample: "Sample", where: str | None) -> "Proposal":
+class Sample(NamedTuple):
+    """The records of a sample: its lines, or the elements of its array or its objects if lines have parts of them."""
+
+    values: list[bytes | None]
+    are_elements: bool = False
+
+
+def propose_for_sample(sample: Sample, where: str | None) -> "Proposal":
     """Propose columns for those records of a sample that meet a condition, or for all."""
     from lakehouse.declaration.inference.proposal import propose
     from lakehouse.declaration.inference.readable_records import RecordParts
@@ -72,9 +78,7 @@ def propose_for_sample(sample: "Sample", where: str | None) -> "Proposal":
     return replace(proposal, where=condition, warnings=(*proposal.warnings, *notes))
 
 
-def _read_form(
-    lines: "Sequence[bytes | None]",
-) -> "tuple[Format, Sequence[bytes | None], tuple[str, ...]]":
+def _read_form(lines: "Sequence[bytes | None]") -> "tuple[Format, Sequence[bytes | None], tuple[str, ...]]":
     """The format of the lines of a file, those that are records, and what to know of the others."""
     from lakehouse.decoding.formats import FORMATS, likely_formats
 
@@ -87,8 +91,7 @@ def _read_form(
         if named_form:
             return named_form, lines[titles + 1 :], (_HEADER, *([_TITLES.format(titles)] if titles else []))
     form = likely_formats(lines)[0]
-    is_usable = form.documents or (form.is_text and form.written is None)
-    return form if is_usable else FORMATS[0], lines, ()
+    return form if form.documents or (form.is_text and form.written is None) else FORMATS[0], lines, ()
 
 
 def _is_row(form: "Format", line: bytes | None) -> bool:

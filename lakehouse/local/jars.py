@@ -25,10 +25,17 @@ from lakehouse.settings import Settings
 
 _HERE = Path(__file__).parent
 _LIMIT_SECONDS = 900.0
-Group = Literal["broker", "registry", "spark"]
+Group = Literal["broker", "registry", "s3", "spark"]
 State = Literal["sound", "missing", "damaged"]
 GROUPS: tuple[Group, ...] = ("broker", "spark")
 """The groups that are always needed. The registry is only for tables whose records name a schema."""
+
+
+def spark_groups(settings: Settings) -> tuple[Group, ...]:
+    """The groups of a Spark: with tables in a store with the protocol of S3, also those of its file system."""
+    return ("s3", "spark") if settings.store.bucket else ("spark",)
+
+
 _LOCK_SECONDS = 1000.0  # to wait for another process that fetches jars, which has its own limit
 _SECOND = 1_000_000_000  # nanoseconds
 _LIST = Path(__file__).parent / "jars.sha256"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import duckdb
@@ -24,6 +25,8 @@ T = TypeVar("T")
 SPILL = "spill-"
 """The start of the name of a folder for rows that do not fit into memory."""
 _OFFLINE = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+_KEY, _SECRET = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _SPILL_ROOTS = set[Path]()  # of this process
 _MISSING_FILE = re.compile(r"No such file|\b404\b|[Nn]ot [Ff]ound")
 
@@ -40,7 +43,7 @@ def connect(settings: Settings) -> duckdb.DuckDBPyConnection:
     _SPILL_ROOTS.add(root)
     spill = root / f"{SPILL}{uuid4().hex}-{os.getpid()}"
     connection = duckdb.connect(":memory:", config={**_OFFLINE, "temp_directory": str(spill)})
-    load_extension(connection)
+    load_extensions(connection, settings.tables_root)
     run_statement(connection, "SET TimeZone = 'UTC'")
     # after two seconds, DuckDB would print its progress among the rows (seen)
     run_statement(connection, "SET enable_progress_bar = false")
@@ -54,21 +57,51 @@ def _remove_spills() -> None:
             shutil.rmtree(spill, ignore_errors=True)
 
 
-def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
-    """Load the Delta extension."""
-    run_statement(connection, f"LOAD {quoted_text(str(_extension()))}")
+def load_extensions(connection: duckdb.DuckDBPyConnection, uri: str) -> None:
+    """Load what reads Delta tables at an address, also in a store with the protocol of S3.
+
+    Its keys, region and endpoint are those of the variables ``AWS_*`` now; without a key, those of a profile or a role.
+    """
+    _load(connection, "delta", "Reinstall lakehouse (in its repository: make install).")
+    bucket = Store(uri).bucket
+    if bucket is None:
+        return
+    for name in ("httpfs", *(() if _KEY in os.environ else ("aws",))):
+        _load(connection, name, "Install it: pip install 'dagster-lakehouse[s3]'.")
+    options = ", ".join(f"{name} {value}" for name, value in _access().items())
+    secret = f"{quoted_name(f'lakehouse {bucket}')} (TYPE s3, SCOPE {quoted_text(f's3://{bucket}')}, {options})"
+    try:
+        run_statement(connection, f"CREATE OR REPLACE SECRET {secret}")
+    except duckdb.Error:  # its text has the statement
+        action = f"Set {_KEY} and {_SECRET}, or AWS_PROFILE, or give the machine a role."
+        raise SetupError("There are no keys for the object store", where=uri, action=action) from None
 
 
-def _extension() -> Path:
-    """Find the Delta extension in the Python package that contains it: nothing is downloaded or installed."""
-    package = find_spec("duckdb_extension_delta")
+def _access() -> dict[str, str]:
+    """What a secret of DuckDB has: keys or their finder, the region, and the endpoint of another store than AWS."""
+    variables = {"REGION": os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")}
+    if _KEY in os.environ:
+        variables |= {"KEY_ID": os.environ[_KEY], "SECRET": os.environ.get(_SECRET, "")}
+        variables |= {"SESSION_TOKEN": os.environ.get("AWS_SESSION_TOKEN")}
+    access = {name: quoted_text(value) for name, value in variables.items() if value}
+    access |= {} if _KEY in os.environ else {"PROVIDER": "credential_chain", "REFRESH": "auto"}
+    endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
+    if endpoint is None:
+        return access
+    address = urlsplit(endpoint)
+    style = "vhost" if os.environ.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "").lower() == "true" else "path"
+    place = {"ENDPOINT": quoted_text(f"{address.netloc}{address.path.rstrip('/')}"), "URL_STYLE": quoted_text(style)}
+    return access | place | {"USE_SSL": str(address.scheme != "http").lower()}
+
+
+def _load(connection: duckdb.DuckDBPyConnection, name: str, action: str) -> None:
+    """Load an extension from the Python package that contains it: nothing is downloaded or installed."""
+    package = find_spec(f"duckdb_extension_{name}")
     folder = Path(package.origin).parent if package and package.origin else Path()
-    file = folder / "extensions" / f"v{duckdb.__version__}" / "delta.duckdb_extension"
+    file = folder / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
     if not file.is_file():
-        raise SetupError(
-            "DuckDB's Delta extension is missing", action="Reinstall lakehouse (in its repository: make install)."
-        )
-    return file
+        raise SetupError(f"DuckDB's extension {name} is missing", action=action)
+    run_statement(connection, f"LOAD {quoted_text(str(file))}")
 
 
 def interruptible(connection: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
@@ -90,14 +123,14 @@ def run_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
 
 def lock_connection(connection: duckdb.DuckDBPyConnection, root: str) -> None:
     """From now on: no file outside the root, no changes of settings."""
-    run_statement(connection, f"SET allowed_directories = [{quoted_text(root)}]")
+    run_statement(connection, f"SET allowed_directories = [{quoted_text(Store(root).duckdb_uri)}]")
     run_statement(connection, "SET enable_external_access = false")
     run_statement(connection, "SET lock_configuration = true")
 
 
 def scan_sql(version: TableVersion) -> str:
     """SQL for the rows of one version of a table."""
-    return f"SELECT * FROM delta_scan({quoted_text(version.uri)}, version := {version.number})"
+    return f"SELECT * FROM delta_scan({quoted_text(Store(version.uri).duckdb_uri)}, version := {version.number})"
 
 
 def missing_files(error: duckdb.Error, versions: Sequence[TableVersion]) -> LakehouseError | None:
@@ -105,7 +138,12 @@ def missing_files(error: duckdb.Error, versions: Sequence[TableVersion]) -> Lake
     if not _MISSING_FILE.search(str(error)):
         return None
     version = next(
-        (version for version in versions if str(Store(version.uri).folder or version.uri) in str(error)), None
+        (
+            version
+            for version in versions
+            if str(Store(version.uri).folder or Store(version.uri).duckdb_uri) in str(error)
+        ),
+        None,
     )
     if version is None:
         return None

@@ -30,6 +30,7 @@ from lakehouse.query.connections import (
     view_refusal,
 )
 from lakehouse.settings import Settings
+from lakehouse.settings.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -273,7 +274,7 @@ def _add_views(
 ) -> None:
     """Create a view for each table; one that cannot be read is an error only if its name is a word of the query."""
     for name in tables:
-        scan = f"SELECT * FROM delta_scan({quoted_text(settings.table_uri(name))})"
+        scan = f"SELECT * FROM delta_scan({quoted_text(Store(settings.table_uri(name)).duckdb_uri)})"
         try:
             run_statement(connection, f"CREATE VIEW {quoted_name(name)} AS {scan}")
         except duckdb.Error as error:

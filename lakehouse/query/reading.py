@@ -17,7 +17,7 @@ from lakehouse.ledger.versions import Point, TableVersion, find_version, parse_t
 from lakehouse.query.connections import (
     connect,
     interruptible,
-    load_extension,
+    load_extensions,
     missing_files,
     quoted_name,
     refusal,
@@ -102,7 +102,7 @@ class Reading:
             chosen_rows = relation if self.where is None else relation.filter(self.where)
             return chosen_rows.project(", ".join(map(quoted_name, self.columns))) if self.columns else chosen_rows
 
-        load_extension(connection)
+        load_extensions(connection, self._uri)
         return interruptible(connection, create)
 
     @property

@@ -28,6 +28,17 @@ class Store:
         return Path(unquote(urlsplit(self.uri).path)) if self.uri.startswith(_FILE_SCHEME) else None
 
     @property
+    def bucket(self) -> str | None:
+        """The bucket of a store with the protocol of S3; ``None`` for another store, and for a disk."""
+        address = urlsplit(self.uri)
+        return address.netloc if address.scheme in ("s3", "s3a") else None
+
+    @property
+    def duckdb_uri(self) -> str:
+        """The address for DuckDB, which does not know Spark's name of the protocol of S3."""
+        return f"s3://{self.uri.removeprefix('s3a://')}" if self.uri.startswith("s3a://") else self.uri
+
+    @property
     def lock(self) -> Path | None:
         """The lock file of the table in this folder; ``None`` for an object store."""
         return self.folder.parent / ".locks" / self.folder.name if self.folder else None

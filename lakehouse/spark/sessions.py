@@ -14,7 +14,7 @@ from pyspark import SparkContext
 from pyspark import __version__ as spark_version
 from pyspark.sql import SparkSession
 
-from lakehouse.local.jars import ensure_jars, required_jars
+from lakehouse.local.jars import ensure_jars, required_jars, spark_groups
 from lakehouse.local.java import EXIT_WITHOUT_MEMORY, find_java, garbage_collector
 from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, is_of_session, redaction_pattern
@@ -72,6 +72,7 @@ _SERVER_CONF = {
 # the packages that the workers of an engine load, and the variables with its access to an object store
 _WORKER_PACKAGES = ("pyarrow", "numpy", "orjson")
 _STORE_VARIABLES = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR")
+_S3 = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}  # the name that other readers have, too
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 # settings of the user that are joined with ours; ours come last, since the last option of Java counts
 _SEPARATORS = {
@@ -86,7 +87,8 @@ _USERS: dict[SparkContext, set[SparkSession]] = {}  # each Spark that this proce
 
 def spark_conf(settings: Settings) -> dict[str, str]:
     """Return the settings of a Spark started here, without a UI; missing jars are fetched."""
-    conf = _base_conf(settings, ensure_jars(settings, "spark"))
+    paths = [path for group in spark_groups(settings) for path in ensure_jars(settings, group)]
+    conf = _base_conf(settings, paths)
     option_text = f"{_read_defaults()} {conf[_DRIVER_OPTIONS]}"
     collector = garbage_collector(option_text) if settings.spark_is_local else ()
     return {**conf, _DRIVER_OPTIONS: " ".join([conf[_DRIVER_OPTIONS], *collector]), "spark.ui.enabled": "false"}
@@ -111,6 +113,7 @@ def _base_conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
         "spark.app.name": "lakehouse",
         # otherwise Spark creates a folder spark-warehouse in the working directory
         "spark.sql.warehouse.dir": str(settings.home_folder / "warehouse"),
+        **(_S3 if settings.store.bucket else {}),
         **user_conf,
         **({REDACTION: redaction_pattern(user_conf)} if user_conf else {}),
         **{name: _SEPARATORS[name].join(filter(None, [user_conf.get(name), text])) for name, text in our_conf.items()},
@@ -127,7 +130,7 @@ def fingerprint(settings: Settings) -> str:
     It covers packages, jars (by file name, which has the version), settings, Python, Spark's environment variables and
     its file of defaults. If the tables are in an object store, it also covers the variables with the access to it.
     """
-    jars = sorted(jar.path for jar in required_jars(settings) if jar.group == "spark")
+    jars = sorted(jar.path for jar in required_jars(settings) if jar.group in spark_groups(settings))
     python = [os.path.realpath(sys.prefix), sys.version]  # not the name of the executable
     spark_variables = [os.environ.get(name, "") for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")]
     versions = [spark_version, *map(version, _WORKER_PACKAGES)]

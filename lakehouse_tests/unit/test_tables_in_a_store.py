@@ -1,0 +1,106 @@
+"""Tables in a real object store are queried, read and served without a JVM, and nothing else is."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+import lakehouse
+from lakehouse.errors import LakehouseError, QueryError, SetupError, StoreRefusedError
+from lakehouse.query import connections, query
+from lakehouse.settings import Settings
+from lakehouse.settings.store import Store
+from lakehouse_tests.helpers.api_servers import api_server
+from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
+
+ROWS = pa.table({"id": [1, 2, 3], "place": ["Rome", "Oslo", "Bergen"]})
+
+
+@pytest.fixture(scope="module")
+def seaweed() -> Iterator[SeaweedStore]:
+    with running_store() as store:
+        for table in ("lake/temperatures", "other/secrets"):
+            write_deltalake(f"s3://bucket/{table}", ROWS)
+        yield store
+
+
+@pytest.fixture(params=["s3", "s3a"])
+def root(request: pytest.FixtureRequest, seaweed: SeaweedStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    address = f"{request.param}://bucket/lake"
+    monkeypatch.setenv("LAKEHOUSE_TABLES", address)
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
+    return address
+
+
+def count(sql: str, root: str) -> list[tuple[object, ...]]:
+    return query(Settings(tables=root), sql, ["temperatures"]).rows
+
+
+def test_tables_in_a_store_are_queried_and_read(root: str) -> None:
+    assert count("SELECT count(*), sum(id) FROM temperatures", root) == [(3, 6)]
+    assert lakehouse.read("temperatures").arrow().num_rows == 3
+    own_connection = duckdb.connect()
+    assert lakehouse.read("temperatures", where="id > 1").duckdb(own_connection).fetchall() == [
+        (2, "Oslo"),
+        (3, "Bergen"),
+    ]
+
+
+def test_rows_of_a_store_are_served(root: str, tmp_path: Path) -> None:
+    with api_server(tmp_path, LAKEHOUSE_TABLES=root) as server:
+        rows = server.read("/tables/temperatures/rows", columns="id", limit=2)["rows"]
+    assert [row["id"] for row in rows] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM delta_scan('s3://bucket/other/secrets')",
+        "SELECT * FROM 's3://bucket/other/secrets/*.parquet'",
+        "SELECT * FROM 'https://127.0.0.1:1/x.parquet'",
+        "SELECT * FROM '/etc/passwd'",
+    ],
+)
+def test_a_query_opens_only_the_tables(root: str, sql: str) -> None:
+    with pytest.raises(QueryError):
+        count(sql, root)
+
+
+def test_a_query_shows_no_secret_of_the_store(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = count("SELECT * FROM duckdb_secrets()", root)
+    assert "secret=redacted" in str(rows)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-the-secret")
+    with pytest.raises(StoreRefusedError) as error:
+        count("SELECT * FROM temperatures", root)
+    assert "not-the-secret" not in str(error.value)
+
+
+def test_without_keys_or_extensions_an_error_says_what_to_do(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    with pytest.raises(LakehouseError, match="no keys for the object store.*AWS_ACCESS_KEY_ID"):
+        connections.connect(Settings(tables=root))
+    monkeypatch.setattr(connections, "find_spec", lambda name: None if "httpfs" in name else __spec__)
+    monkeypatch.setattr(connections, "_load", connections._load)
+    with pytest.raises(SetupError):
+        connections.connect(Settings(tables=root))
+
+
+@pytest.mark.parametrize(
+    ("uri", "bucket", "address"),
+    [
+        ("s3a://b/x", "b", "s3://b/x"),
+        ("s3://b/x", "b", "s3://b/x"),
+        ("abfss://c@a.dfs.core.windows.net/x", None, "abfss://c@a.dfs.core.windows.net/x"),
+        ("/home/x", None, "/home/x"),
+    ],
+)
+def test_a_store_knows_its_bucket_and_its_name_for_duckdb(uri: str, bucket: str | None, address: str) -> None:
+    assert (Store(uri).bucket, Store(uri).duckdb_uri) == (bucket, address)

@@ -65,7 +65,7 @@ def change_problems(table: TableParts) -> Iterator[Problem]:
         yield f"format {form} requires a key", "Name the columns of the primary key in the database."
     options = {
         "deletes": table.deletes.when or table.deletes.truncates,
-        "version": table.version_columns,
+        "version": table.named_versions,
         "late": table.late,
         "where": table.where,
         "rejects": table.rejects,

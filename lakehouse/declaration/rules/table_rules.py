@@ -132,7 +132,7 @@ def _log_table(table: TableParts) -> Iterator[Problem]:
     kept_columns = [f"column {name}: keep" for name in table.keep]
     options = {
         "deletes": table.deletes != Deletes(),
-        "version": table.version_columns,
+        "version": table.named_versions,
         "base": table.base,
         'order="offset"': table.order == "offset",
     }

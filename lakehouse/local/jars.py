@@ -2,7 +2,7 @@
 
 ``ivy.xml`` lists the jars, and ``jars.sha256`` lists each file with its SHA-256. The cache is outside the repository
 and shared by all clones on a machine; once it is complete, no network is needed.
-``python -m lakehouse.local.jars [registry]`` fills it.
+``python -m lakehouse.local.jars [registry] [s3]`` fills it. One jar of S3 is compiled: ``ConditionalLogStore.java``.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
+from zipfile import ZipFile, ZipInfo
 
 from lakehouse.errors import LakehouseError, SetupError
 from lakehouse.local.java import find_java
@@ -28,17 +29,20 @@ _LIMIT_SECONDS = 900.0
 Group = Literal["broker", "registry", "s3", "spark"]
 State = Literal["sound", "missing", "damaged"]
 GROUPS: tuple[Group, ...] = ("broker", "spark")
-"""The groups that are always needed. The registry is only for tables whose records name a schema."""
+"""The groups that are always needed."""
+_EXTRA_GROUPS: tuple[Group, ...] = ("registry", "s3")  # for tables whose records name a schema, and for tables in S3
 
 
 def spark_groups(settings: Settings) -> tuple[Group, ...]:
     """The groups of a Spark: with tables in a store with the protocol of S3, also those of its file system."""
-    return ("s3", "spark") if settings.store.bucket else ("spark",)
+    return ("spark", "s3") if settings.store.bucket else ("spark",)
 
 
 _LOCK_SECONDS = 1000.0  # to wait for another process that fetches jars, which has its own limit
 _SECOND = 1_000_000_000  # nanoseconds
 _LIST = Path(__file__).parent / "jars.sha256"
+_LOG_STORE = "lakehouse-log-store-1.jar"  # the number changes with the class
+_JAR_TIME = (1980, 1, 1, 0, 0, 0)  # the same bytes on each day
 
 
 def fetch(group: str, folder: Path) -> None:
@@ -142,12 +146,39 @@ def _complete_cache(settings: Settings, jars: Sequence[Jar], group: Group) -> No
     missing_jars = [jar for jar in jars if jar.state == "missing"]
     if missing_jars:
         incoming = settings.jar_folder / "incoming"
-        fetch(group, incoming)
+        if any(jar.path.name != _LOG_STORE for jar in missing_jars):
+            fetch(group, incoming)
+        if any(jar.path.name == _LOG_STORE for jar in missing_jars):
+            _compile_log_store(settings, incoming / group)
         for jar in missing_jars:
             _store(incoming, jar)
         shutil.rmtree(incoming)
     _require_sound(jars)
     _store_stamps(settings, jars)
+
+
+def _compile_log_store(settings: Settings, folder: Path) -> None:
+    """Compile the log store with Spark's own compiler of Java: a Java without a compiler is enough."""
+    folder.mkdir(parents=True, exist_ok=True)
+    jars, log = _ivy_jar().parent, folder / "compiler.log"
+    libraries = [*jars.glob("hadoop-client-*.jar"), *(settings.jar_folder / "spark").glob("delta-storage-*.jar")]
+    class_path = [*jars.glob("janino-*.jar"), *jars.glob("commons-compiler-*.jar")]
+    command = [str(find_java().path), "-cp", _join(class_path), "org.codehaus.commons.compiler.samples.CompilerDemo"]
+    command += ["-d", str(folder), "-classpath", _join(libraries), str(_HERE / "ConditionalLogStore.java")]
+    with log.open("wb") as output:
+        subprocess.run(command, stdout=output, stderr=output, timeout=_LIMIT_SECONDS, check=False)
+    compiled_file = folder / "lakehouse" / "ConditionalLogStore.class"
+    if not compiled_file.is_file():
+        text = log.read_text(errors="replace").strip()
+        raise SetupError(
+            f"The log store for S3 could not be compiled: {text[-300:]}", action="Install lakehouse again."
+        )
+    with ZipFile(folder / _LOG_STORE, "w") as jar:
+        jar.writestr(ZipInfo("lakehouse/ConditionalLogStore.class", _JAR_TIME), compiled_file.read_bytes())
+
+
+def _join(paths: Sequence[Path]) -> str:
+    return os.pathsep.join(map(str, sorted(paths)))
 
 
 def _is_read_only(folder: Path) -> bool:
@@ -218,7 +249,7 @@ def main() -> int:
     """Fill the cache and print one line; return the exit code."""
     try:
         settings = Settings.load()
-        extra_groups: tuple[Group, ...] = ("registry",) if "registry" in sys.argv[1:] else ()
+        extra_groups = [group for group in _EXTRA_GROUPS if group in sys.argv[1:]]
         count = sum(len(ensure_jars(settings, group)) for group in (*GROUPS, *extra_groups))
     except LakehouseError as error:
         print(error, file=sys.stderr)  # noqa: T201

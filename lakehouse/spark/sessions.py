@@ -72,7 +72,12 @@ _SERVER_CONF = {
 # the packages that the workers of an engine load, and the variables with its access to an object store
 _WORKER_PACKAGES = ("pyarrow", "numpy", "orjson")
 _STORE_VARIABLES = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR")
-_S3 = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}  # the name that other readers have, too
+_LOG_STORE = "lakehouse.ConditionalLogStore"  # Delta's default for S3 loses commits of two writers, without an error
+_S3 = {
+    "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",  # the name that other readers have, too
+    "spark.delta.logStore.s3.impl": _LOG_STORE,
+    "spark.delta.logStore.s3a.impl": _LOG_STORE,
+}
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 # settings of the user that are joined with ours; ours come last, since the last option of Java counts
 _SEPARATORS = {

@@ -1,8 +1,9 @@
 """The lock of a table on a local disk, and a note of a writing statement that may outlive its process.
 
-Delta commits a version as a file whose name is the version number. Object stores and HDFS refuse a second file with
-that name. On a local disk, Delta checks that the name is free and then renames (seen). If two processes do so at the
-same moment, the later one overwrites the commit of the other, which does not notice. So every writer takes this lock.
+Delta commits a version as a file whose name is the version number. HDFS refuses a second file with that name, and so
+does S3 if it is asked to (``ConditionalLogStore.java``). On a local disk, Delta checks that the name is free and then
+renames (seen). If two processes do so at the same moment, the later one overwrites the commit of the other, which does
+not notice. So every writer takes this lock.
 
 A client may die while its statement still runs; the kernel then releases the lock of the table. With an engine, the
 writer is noted until the engine has answered. The next holder of the lock finds the note, interrupts the statement, and

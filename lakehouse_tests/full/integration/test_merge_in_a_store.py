@@ -7,8 +7,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
+from lakehouse_tests.helpers.attacks import log_store_races
+from lakehouse_tests.helpers.attacks.log_store_races import OTHERS, OURS
 from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
 
 _PROGRAM = "from lakehouse.cli.main import main; main()"
@@ -77,3 +81,20 @@ def test_records_are_merged_into_a_store_and_queried_from_it(
     assert commands.query("SELECT count(*), count(*) FILTER (place = 'moved') FROM items") == [[300, 10]]
     assert commands.query("SELECT sum(items) FROM by_place") == [[300]]
     assert "passed" in commands.run("audit", "items")
+
+
+def test_spark_never_replaces_a_commit_of_another_writer(seaweed: SeaweedStore) -> None:
+    empty_table = pa.table({"writer": pa.array([], pa.int32()), "row": pa.array([], pa.int32())})
+    write_deltalake("s3://bucket/races/rows", empty_table)
+    command = [sys.executable, "-m", log_store_races.__name__, "s3://bucket/races/rows", "10"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    outcome = json.loads(result.stdout.splitlines()[-1])
+    refusal = "java.nio.file.FileAlreadyExistsException"
+    assert outcome["answers"] == {
+        "new": ["created", OURS],
+        "taken": [refusal, OTHERS],
+        "own": ["created", OURS],
+        "raced": [refusal, OTHERS],
+    }
+    assert outcome["rows"] == [[writer, 10] for writer in range(4)]

@@ -24,6 +24,7 @@ from lakehouse.settings import Settings
 
 IVY = Path(jars_module.__file__).parent
 SMALL_JAR = "commons-pool2-2.13.1.jar"
+LOG_STORE = "s3/lakehouse-log-store-1.jar"
 NO_PROXY = "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=9 -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=9"
 
 
@@ -79,7 +80,8 @@ def test_every_fetched_jar_has_a_sha256_and_every_sha256_has_a_jar() -> None:
         if (name := jar.attrib["name"])
     }
     settings = Settings()
-    assert {str(jar.path.relative_to(settings.jar_folder)) for jar in required_jars(settings)} == fetched_jars
+    names = {str(jar.path.relative_to(settings.jar_folder)) for jar in required_jars(settings)}
+    assert names == fetched_jars | {LOG_STORE}
 
 
 def test_no_jar_has_transitive_dependencies() -> None:
@@ -100,6 +102,21 @@ def test_a_complete_cache_needs_no_network_and_no_java(cache: Settings, monkeypa
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     assert len(ensure_jars(cache, "spark")) == 9
+
+
+def test_the_log_store_is_compiled_to_the_same_bytes_without_a_network(
+    cache: Settings, no_network: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = (IVY / "jars.sha256").read_text().splitlines(keepends=True)
+    (cache.jar_folder / "list").write_text("".join(line for line in lines if "s3/" not in line or LOG_STORE in line))
+    monkeypatch.setattr(jars_module, "_LIST", cache.jar_folder / "list")
+    assert ensure_jars(cache, "s3") == [cache.jar_folder / LOG_STORE]
+    assert not (cache.jar_folder / "incoming").exists()
+    (cache.jar_folder / LOG_STORE).unlink()
+    for jar in cache.jar_folder.glob("spark/delta-storage-*.jar"):
+        jar.unlink()
+    with pytest.raises(SetupError, match="could not be compiled.*HadoopFileSystemLogStore"):
+        ensure_jars(cache, "s3")
 
 
 def test_a_damaged_jar_is_reported_with_the_repair(cache: Settings) -> None:

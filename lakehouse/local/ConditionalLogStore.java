@@ -4,6 +4,7 @@ import io.delta.storage.HadoopFileSystemLogStore;
 import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.util.Arrays;
@@ -55,7 +56,7 @@ public class ConditionalLogStore extends HadoopFileSystemLogStore {
                 return;
             } catch (IOException failure) {
                 byte[] stored = read(files, path);
-                if (stored == null && attempt == ATTEMPTS) {
+                if (stored == null && (attempt == ATTEMPTS || failure instanceof InterruptedIOException)) {
                     throw failure;
                 }
                 if (stored != null && Arrays.equals(stored, entry)) {

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -161,13 +161,15 @@ def _compile_log_store(settings: Settings, folder: Path) -> None:
     """Compile the log store with Spark's own compiler of Java: a Java without a compiler is enough."""
     folder.mkdir(parents=True, exist_ok=True)
     jars, log = _ivy_jar().parent, folder / "compiler.log"
-    libraries = [*jars.glob("hadoop-client-*.jar"), *(settings.jar_folder / "spark").glob("delta-storage-*.jar")]
+    delta_jars = [jar.path for jar in required_jars(settings) if jar.path.name.startswith("delta-storage-")]
+    libraries = [*jars.glob("hadoop-client-*.jar"), *delta_jars]
     class_path = [*jars.glob("janino-*.jar"), *jars.glob("commons-compiler-*.jar")]
     command = [str(find_java().path), "-cp", _join(class_path), "org.codehaus.commons.compiler.samples.CompilerDemo"]
     command += ["-d", str(folder), "-classpath", _join(libraries), str(_HERE / "ConditionalLogStore.java")]
-    with log.open("wb") as output:
-        subprocess.run(command, stdout=output, stderr=output, timeout=_LIMIT_SECONDS, check=False)
     compiled_file = folder / "lakehouse" / "ConditionalLogStore.class"
+    compiled_file.unlink(missing_ok=True)
+    with log.open("wb") as output, suppress(subprocess.TimeoutExpired):
+        subprocess.run(command, stdout=output, stderr=output, timeout=_LIMIT_SECONDS, check=False)
     if not compiled_file.is_file():
         text = log.read_text(errors="replace").strip()
         raise SetupError(
@@ -199,9 +201,12 @@ def _store(incoming: Path, jar: Jar) -> None:
     fetched_jar = Jar(jar.group, incoming / jar.group / jar.path.name, jar.sha256)
     if fetched_jar.state != "sound":
         shutil.rmtree(incoming)
+        is_compiled = jar.path.name == _LOG_STORE
+        action = "Run the same command again, from another network if this one alters downloads."
+        verb = "compiled" if is_compiled else "fetched"
         raise SetupError(
-            f"{jar.path.name} was fetched and discarded: its SHA-256 is not the expected one",
-            action="Run the same command again, from another network if this one alters downloads.",
+            f"{jar.path.name} was {verb} and discarded: its SHA-256 is not the expected one",
+            action="Reinstall pyspark, whose compiler was used." if is_compiled else action,
         )
     jar.path.parent.mkdir(exist_ok=True)
     fetched_jar.path.replace(jar.path)

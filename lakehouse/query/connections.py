@@ -18,7 +18,7 @@ from lakehouse.errors import LakehouseError, QueryError, SetupError, TableError
 from lakehouse.errors.causes import in_time
 from lakehouse.ledger.versions import TableVersion
 from lakehouse.settings import Settings
-from lakehouse.settings.store import Store
+from lakehouse.settings.store import Store, s3_endpoint
 
 T = TypeVar("T")
 
@@ -26,7 +26,8 @@ SPILL = "spill-"
 """The start of the name of a folder for rows that do not fit into memory."""
 _OFFLINE = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 _KEY, _SECRET = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+# httpfs copies the variables into these settings, which a query can read
+_COPIED_SETTINGS = ("s3_access_key_id", "s3_secret_access_key", "s3_session_token")
 _SPILL_ROOTS = set[Path]()  # of this process
 _MISSING_FILE = re.compile(r"No such file|\b404\b|[Nn]ot [Ff]ound")
 
@@ -44,6 +45,8 @@ def connect(settings: Settings) -> duckdb.DuckDBPyConnection:
     spill = root / f"{SPILL}{uuid4().hex}-{os.getpid()}"
     connection = duckdb.connect(":memory:", config={**_OFFLINE, "temp_directory": str(spill)})
     load_extensions(connection, settings.tables_root)
+    for name in _COPIED_SETTINGS if settings.store.bucket else ():
+        run_statement(connection, f"SET GLOBAL {name} = ''")
     run_statement(connection, "SET TimeZone = 'UTC'")
     # after two seconds, DuckDB would print its progress among the rows (seen)
     run_statement(connection, "SET enable_progress_bar = false")
@@ -66,30 +69,30 @@ def load_extensions(connection: duckdb.DuckDBPyConnection, uri: str) -> None:
     bucket = Store(uri).bucket
     if bucket is None:
         return
-    for name in ("httpfs", *(() if _KEY in os.environ else ("aws",))):
+    for name in ("httpfs", *(() if os.environ.get(_KEY) else ("aws",))):
         _load(connection, name, "Install it: pip install 'dagster-lakehouse[s3]'.")
     options = ", ".join(f"{name} {value}" for name, value in _access().items())
-    secret = f"{quoted_name(f'lakehouse {bucket}')} (TYPE s3, SCOPE {quoted_text(f's3://{bucket}')}, {options})"
+    secret = f"{quoted_name(f'lakehouse {bucket}')} (TYPE s3, SCOPE {quoted_text(f's3://{bucket}/')}, {options})"
     try:
         run_statement(connection, f"CREATE OR REPLACE SECRET {secret}")
-    except duckdb.Error:  # its text has the statement
+    except duckdb.Error as error:  # with keys, its text could have them
         action = f"Set {_KEY} and {_SECRET}, or AWS_PROFILE, or give the machine a role."
-        raise SetupError("There are no keys for the object store", where=uri, action=action) from None
+        cause = "" if os.environ.get(_KEY) else f": {str(error).splitlines()[0]}"
+        raise SetupError(f"There are no keys for the object store{cause}", where=uri, action=action) from None
 
 
 def _access() -> dict[str, str]:
     """What a secret of DuckDB has: keys or their finder, the region, and the endpoint of another store than AWS."""
     variables = {"REGION": os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")}
-    if _KEY in os.environ:
+    if os.environ.get(_KEY):
         variables |= {"KEY_ID": os.environ[_KEY], "SECRET": os.environ.get(_SECRET, "")}
         variables |= {"SESSION_TOKEN": os.environ.get("AWS_SESSION_TOKEN")}
     access = {name: quoted_text(value) for name, value in variables.items() if value}
-    access |= {} if _KEY in os.environ else {"PROVIDER": "credential_chain", "REFRESH": "auto"}
-    endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
+    access |= {} if os.environ.get(_KEY) else {"PROVIDER": "credential_chain", "REFRESH": "auto"}
+    endpoint = s3_endpoint()
     if endpoint is None:
         return access
-    address = urlsplit(endpoint)
-    style = "vhost" if os.environ.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "").lower() == "true" else "path"
+    address, style = urlsplit(endpoint.url), "path" if endpoint.path_style else "vhost"
     place = {"ENDPOINT": quoted_text(f"{address.netloc}{address.path.rstrip('/')}"), "URL_STYLE": quoted_text(style)}
     return access | place | {"USE_SSL": str(address.scheme != "http").lower()}
 

@@ -49,8 +49,9 @@ _READING_WORDS = {
     "UNPIVOT",
 }
 _WORD = re.compile(r'\w+|"[^"]*"|.', re.DOTALL)
-_OPENING_FUNCTIONS = re.compile(r"DELTA_(SCAN|LIST|DOMAIN|GET|SET|FILTER)\w*|QUERY")
+_OPENING_FUNCTIONS = re.compile(r"DELTA_(SCAN|LIST|DOMAIN|GET|SET|FILTER)\w*|QUERY|JSON_EXECUTE\w*")
 """Functions that open a table by its path, or that run SQL text, which could call such a function."""
+_FILE_FUNCTIONS = re.compile(r"READ_\w+|\w+_SCAN(_\w+)?|PARQUET_\w+|GLOB|SNIFF_CSV|QUERY_TABLE")
 _PART = 10_000  # rows that are fetched together
 CORRECT = "Correct the query; it is in DuckDB's SQL."
 _ADVICE = "Use one SELECT, WITH, DESCRIBE, SHOW or EXPLAIN."
@@ -75,6 +76,24 @@ def require_reading(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
         raise QueryError(f"This statement does not only read: {sql.strip()[:40]!r}", action=_ADVICE)
     if any(_OPENING_FUNCTIONS.fullmatch(word) and next_word == "(" for word, next_word in pairwise(words)):
         raise QueryError("A query cannot open a table by its path", action="Use its name; SHOW TABLES lists all names.")
+
+
+def _require_names(connection: duckdb.DuckDBPyConnection, settings: Settings, sql: str) -> None:
+    """Refuse a query that opens a file of a store.
+
+    DuckDB compares an address with the folder of the tables as a text, before ``..`` in it leads elsewhere, and takes
+    other hosts from its options.
+    """
+    refusal_of_files = QueryError("A query of tables in a store cannot open a file", action="Name a table instead.")
+    words = words_of(sql)
+    if any(_FILE_FUNCTIONS.fullmatch(word) and next_word == "(" for word, next_word in pairwise(words)):
+        raise refusal_of_files
+    try:
+        names = connection.get_table_names(sql, qualified=True)
+    except duckdb.Error:  # PIVOT, for example; a literal can have any character as an escape with a backslash
+        names = {sql.replace("\\", f"{settings.store.duckdb_uri}")}
+    if not all(Store(name).is_path for name in names):
+        raise refusal_of_files
 
 
 def _explained_words(words: Sequence[str]) -> Sequence[str]:
@@ -206,6 +225,8 @@ def open_query(
     """
     with connect(settings) as connection:
         require_reading(connection, sql)
+        if settings.store.bucket:
+            _require_names(connection, settings, sql)
         tables = table_names(settings, names)
         declared_views = DeclaredViews(views)
         words = {*words_of(sql), *(name.upper() for name in declared_views.tables_of(sql))}

@@ -1,9 +1,14 @@
 """The place of tables and their files: a local disk or an object store. No other module decides which."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from lakehouse.errors import SetupError
+
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _FILE_SCHEME = "file:"
 # limits for an object store that does not answer; by default deltalake retries for three minutes
 _PATIENCE = {"timeout": "10s", "connect_timeout": "3s", "max_retries": "3", "retry_timeout": "15s"}
@@ -47,3 +52,23 @@ class Store:
     def options(self) -> dict[str, str] | None:
         """The storage options of deltalake for an object store; ``None`` for a local disk."""
         return dict(_PATIENCE) if self.folder is None else None
+
+
+class Endpoint(NamedTuple):
+    """The address of a store with the protocol of S3 other than AWS, and whether its paths have the bucket."""
+
+    url: str
+    path_style: bool
+
+
+def s3_endpoint() -> Endpoint | None:
+    """Return the endpoint of the variables ``AWS_*`` now, or ``None`` for AWS itself.
+
+    Raises ``SetupError`` if it is not an address.
+    """
+    name = next((name for name in _ENDPOINTS if os.environ.get(name)), None)
+    if name is None:
+        return None
+    if not os.environ[name].startswith(("http://", "https://")):
+        raise SetupError(f"{name} is not the address of a store", action=f"Write {name}=https://host:port.")
+    return Endpoint(os.environ[name], os.environ.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "").lower() != "true")

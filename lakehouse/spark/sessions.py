@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -14,10 +14,12 @@ from pyspark import SparkContext
 from pyspark import __version__ as spark_version
 from pyspark.sql import SparkSession
 
+from lakehouse.errors import SetupError
 from lakehouse.local.jars import ensure_jars, required_jars, spark_groups
 from lakehouse.local.java import EXIT_WITHOUT_MEMORY, find_java, garbage_collector
 from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, is_of_session, redaction_pattern
+from lakehouse.settings.store import s3_endpoint
 from lakehouse.spark.engine import engine_folder, share_lock
 from lakehouse.spark.own_session import activate, is_classic, make_exact, running_session
 from lakehouse.spark.own_spark import start_spark, stop_spark
@@ -73,10 +75,11 @@ _SERVER_CONF = {
 _WORKER_PACKAGES = ("pyarrow", "numpy", "orjson")
 _STORE_VARIABLES = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR")
 _LOG_STORE = "lakehouse.ConditionalLogStore"  # Delta's default for S3 loses commits of two writers, without an error
+_LOG_STORES, _S3A = "spark.delta.logStore.", "spark.hadoop.fs.s3a."
 _S3 = {
     "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",  # the name that other readers have, too
-    "spark.delta.logStore.s3.impl": _LOG_STORE,
-    "spark.delta.logStore.s3a.impl": _LOG_STORE,
+    f"{_LOG_STORES}s3.impl": _LOG_STORE,
+    f"{_LOG_STORES}s3a.impl": _LOG_STORE,
 }
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 # settings of the user that are joined with ours; ours come last, since the last option of Java counts
@@ -118,7 +121,7 @@ def _base_conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
         "spark.app.name": "lakehouse",
         # otherwise Spark creates a folder spark-warehouse in the working directory
         "spark.sql.warehouse.dir": str(settings.home_folder / "warehouse"),
-        **(_S3 if settings.store.bucket else {}),
+        **(_store_conf(user_conf) if settings.store.bucket else {}),
         **user_conf,
         **({REDACTION: redaction_pattern(user_conf)} if user_conf else {}),
         **{name: _SEPARATORS[name].join(filter(None, [user_conf.get(name), text])) for name, text in our_conf.items()},
@@ -127,6 +130,16 @@ def _base_conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
         "spark.master": settings.spark_master,
         "spark.driver.memory": settings.spark_driver_memory,
     }
+
+
+def _store_conf(user_conf: Mapping[str, str]) -> dict[str, str]:
+    """The settings for tables in S3, with the endpoint of ``AWS_*``; no other class may write their logs."""
+    for name in (name for name in user_conf if name.startswith(_LOG_STORES)):
+        problem = f"{name} cannot be set for tables in S3: commits of two writers could be lost"
+        raise SetupError(problem, action="Remove it from LAKEHOUSE_SPARK_CONF.")
+    if not (endpoint := s3_endpoint()):
+        return _S3
+    return {**_S3, f"{_S3A}endpoint": endpoint.url, f"{_S3A}path.style.access": str(endpoint.path_style).lower()}
 
 
 def fingerprint(settings: Settings) -> str:

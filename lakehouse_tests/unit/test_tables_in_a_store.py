@@ -1,7 +1,9 @@
 """Tables in a real object store are queried, read and served without a JVM, and nothing else is."""
 
 import os
+import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import duckdb
@@ -11,9 +13,10 @@ from deltalake import write_deltalake
 
 import lakehouse
 from lakehouse.errors import LakehouseError, QueryError, SetupError, StoreRefusedError
-from lakehouse.query import connections, query
+from lakehouse.query import connections, queries, query
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
+from lakehouse.spark import sessions
 from lakehouse_tests.helpers.api_servers import api_server
 from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
 
@@ -63,16 +66,46 @@ def test_rows_of_a_store_are_served(root: str, tmp_path: Path) -> None:
         "SELECT * FROM 's3://bucket/other/secrets/*.parquet'",
         "SELECT * FROM 'https://127.0.0.1:1/x.parquet'",
         "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM 's3://bucket/lake/../other/secrets.csv'",
+        r"SELECT * FROM E's3:\x2f/bucket/lake/../other/secrets.csv'",
+        'SELECT * FROM "s3://bucket/lake/../other/secrets".csv',
+        "PIVOT 's3://bucket/lake/../other/secrets.csv' ON id",
+        r"PIVOT (FROM E's3:\x2f/bucket/lake/../other/secrets.csv') ON id",
+        "DESCRIBE 's3://bucket/lake/x.csv?s3_endpoint=127.0.0.1:1'",
+        "SELECT * FROM read_text(concat('s3://bucket/la', 'ke/x?s3_endpoint=127.0.0.1:1'))",
+        "SELECT * FROM glob('s3://bucket/lake/../other/*')",
+        "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))",
     ],
 )
 def test_a_query_opens_only_the_tables(root: str, sql: str) -> None:
-    with pytest.raises(QueryError):
+    with pytest.raises(QueryError, match="cannot open a|outside|PIVOT|/etc/passwd does not exist"):
         count(sql, root)
+
+
+def test_each_function_that_opens_files_is_known(root: str) -> None:
+    rows = count("SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'table'", root)
+    other_names = {str(name) for (name,) in rows if not is_opening(str(name))}
+    harmless = re.compile(
+        r"duckdb_\w+|pragma_\w+|(en|dis)able_\w+|\w*checkpoint|test_\w+|json_(each|tree)|repeat(_row)?"
+    )
+    assert {name for name in other_names if not harmless.fullmatch(name)} == {
+        *("generate_series", "icu_calendar_names", "pg_timezone_names", "python_map_function", "range", "summary"),
+        *("truncate_duckdb_logs", "unnest", "which_secret"),
+    }
+
+
+def is_opening(name: str) -> bool:
+    return any(pattern.fullmatch(name.upper()) for pattern in (queries._FILE_FUNCTIONS, queries._OPENING_FUNCTIONS))
 
 
 def test_a_query_shows_no_secret_of_the_store(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = count("SELECT * FROM duckdb_secrets()", root)
     assert "secret=redacted" in str(rows)
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "no-token-for-a-query")
+    with connections.connect(Settings(tables=root)) as connection:
+        settings = connection.sql("SELECT value FROM duckdb_settings()").fetchall()
+    assert {("no-token-for-a-query",), ("secret",), ("key",)}.isdisjoint(settings)
+    monkeypatch.delenv("AWS_SESSION_TOKEN")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-the-secret")
     with pytest.raises(StoreRefusedError) as error:
         count("SELECT * FROM temperatures", root)
@@ -87,10 +120,24 @@ def test_without_keys_or_extensions_an_error_says_what_to_do(root: str, monkeypa
     monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
     with pytest.raises(LakehouseError, match="no keys for the object store.*AWS_ACCESS_KEY_ID"):
         connections.connect(Settings(tables=root))
-    monkeypatch.setattr(connections, "find_spec", lambda name: None if "httpfs" in name else __spec__)
-    monkeypatch.setattr(connections, "_load", connections._load)
-    with pytest.raises(SetupError):
+    monkeypatch.setattr(connections, "find_spec", lambda name: None if "httpfs" in name else find_spec(name))
+    with pytest.raises(SetupError, match=r"extension httpfs is missing.*\[s3\]"):
         connections.connect(Settings(tables=root))
+
+
+def test_a_spark_for_a_store_has_its_endpoint_and_only_our_log_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://store:9000")
+    conf = sessions._base_conf(Settings(tables="s3://bucket/lake"), [])
+    assert conf["spark.hadoop.fs.s3a.endpoint"] == "http://store:9000"
+    assert conf["spark.hadoop.fs.s3a.path.style.access"] == "true"
+    assert {value for name, value in conf.items() if "logStore" in name} == {"lakehouse.ConditionalLogStore"}
+    assert not any("s3" in name or "logStore" in name for name in sessions._base_conf(Settings(tables="/lake"), []))
+    other_conf = {"spark.delta.logStore.class": "io.delta.storage.HDFSLogStore"}
+    with pytest.raises(SetupError, match=r"spark\.delta\.logStore\.class cannot be set.*Remove it"):
+        sessions._base_conf(Settings(tables="s3://bucket/lake", spark_conf=other_conf), [])
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "store:9000")
+    with pytest.raises(SetupError, match="AWS_ENDPOINT_URL is not the address of a store.*https://host:port"):
+        sessions._base_conf(Settings(tables="s3://bucket/lake"), [])
 
 
 @pytest.mark.parametrize(

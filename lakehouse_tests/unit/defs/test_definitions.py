@@ -227,7 +227,8 @@ def test_a_declared_check_is_a_check_of_the_table_and_all_other_names_are_reserv
         temperatures,
         checks=[positive],
         promise=Promise(fresh=timedelta(minutes=5), max_lag=1000),
-        version="observed_at",
+        columns=[*temperatures.columns, Column("revision", "BIGINT", "Number.", required=True)],
+        version="revision",
     )
     definitions = build_defs([table])
     graph = definitions.get_repository_def().asset_graph

@@ -90,12 +90,11 @@ def have_value(
     if not rule.path:
         return np.zeros(len(objects), bool)
     raws = values_at(objects, rule.path)
-    if isinstance(rule, RecordFilter) and not rule.values:
-        has_value = np.fromiter((raw is not None for raw in raws), bool, len(objects))
-        is_odd = np.fromiter((type(raw) not in _PRESENT_KINDS for raw in raws), bool, len(objects))
-    else:
-        has_value = np.fromiter((is_one_of(raw, rule.values) for raw in raws), bool, len(objects))
-        is_odd = np.fromiter((type(raw) not in CERTAIN_KINDS for raw in raws), bool, len(objects))
+    exists = isinstance(rule, RecordFilter) and not rule.values
+    values = ((raw is not None) if exists else is_one_of(raw, rule.values) for raw in raws)
+    certain_kinds = _PRESENT_KINDS if exists else CERTAIN_KINDS
+    has_value = np.fromiter(values, bool, len(objects))
+    is_odd = np.fromiter((type(raw) not in certain_kinds for raw in raws), bool, len(objects))
 
     def settle(row: int) -> None:
         has_value[row] = decide(objects[row])

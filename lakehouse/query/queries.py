@@ -90,8 +90,8 @@ def _require_names(connection: duckdb.DuckDBPyConnection, settings: Settings, sq
         raise refusal_of_files
     try:
         names = connection.get_table_names(sql, qualified=True)
-    except duckdb.Error:  # PIVOT, for example; a literal can have any character as an escape with a backslash
-        names = {sql.replace("\\", f"{settings.store.duckdb_uri}")}
+    except duckdb.Error:  # PIVOT, for example; with a backslash, a literal can be any address
+        names = {settings.tables_root if "\\" in sql else sql}
     if not all(Store(name).is_path for name in names):
         raise refusal_of_files
 

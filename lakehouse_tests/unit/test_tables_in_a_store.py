@@ -78,7 +78,7 @@ def test_rows_of_a_store_are_served(root: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_query_opens_only_the_tables(root: str, sql: str) -> None:
-    with pytest.raises(QueryError, match="cannot open a|outside|PIVOT|/etc/passwd does not exist"):
+    with pytest.raises(QueryError, match="cannot open a|/etc/passwd does not exist"):
         count(sql, root)
 
 

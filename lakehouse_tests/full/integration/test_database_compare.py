@@ -91,19 +91,8 @@ def test_compare_knows_each_type_and_names_the_columns_that_it_cannot_compare(
     )
     table = StreamTable(database, f"{database}.public.items", "", TYPES, ["id"], format=Debezium())
     stream = Stream.of(spark, broker, table)
-    fields = {
-        "id": 1,
-        "span": 2_802_603_500_000,
-        "short": 1500,
-        "number": None,
-        "points": "7",
-        "per%cent": "x%",
-        "big": 1e20,
-        "paid": 1,
-        "sent": "it's",
-        "price": "1.234,5",
-        "pieces": "3",
-    }
+    fields = {"id": 1, "span": 2_802_603_500_000, "short": 1500, "big": 1e20, "number": None, "points": "7"}
+    fields |= {"per%cent": "x%", "paid": 1, "sent": "it's", "price": "1.234,5", "pieces": "3"}
     second_fields = {**dict.fromkeys(fields), "id": 2, "paid": False, "sent": "no", "price": 7, "pieces": 4}
     stream.send_and_merge(change("r", 7, fields), change("r", 7, second_fields))
     url = f"postgresql://postgres@127.0.0.1:{postgres.port}/{database}"

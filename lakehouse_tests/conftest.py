@@ -49,6 +49,7 @@ os.environ[DECLARATIONS] = "lakehouse.examples.tables.temperatures"
 SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # URL of a Spark Connect server: run the same tests on it
 ENGINE = "TESTS_ENGINE"  # if set, run the same tests on an engine in their home
 PLANS = "TESTS_PLANS"  # a limit in spark.own_session; if named here, it becomes -1 and Spark writes everything
+TABLES = "TESTS_TABLES"  # a root in an object store: run the same tests on tables there
 # Tests start many short Java processes: full compilation and parallel garbage collection cost more than they save.
 # Without Hadoop's own library, each commit of Spark starts some twenty processes, which VFORK does in half the time.
 SHORT_JAVA = (
@@ -124,7 +125,8 @@ def _restore_signal_handlers() -> Iterator[None]:
 def home(_ignore_settings_of_this_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings with a new state folder and the machine's cache of jars."""
     folder: Path = tmp_path_factory.mktemp("home")
-    return Settings(home=folder, spark_master="local[2]", spark_remote=os.environ.get(SPARK_REMOTE))
+    root = f"{os.environ[TABLES]}/{folder.name}-{uuid4().hex[:8]}" if TABLES in os.environ else None
+    return Settings(home=folder, tables=root, spark_master="local[2]", spark_remote=os.environ.get(SPARK_REMOTE))
 
 
 @pytest.fixture(scope="session")

@@ -189,7 +189,8 @@ def doctor(json: JsonOption = False) -> None:
     """Check every part that the project depends on; exit with 1 if a needed part does not work.
 
     Also shows the engine's memory and Dagster's failed runs of the last day. A note does not change the exit code.
-    Downloads, starts and changes nothing. (Python may cache your compiled declarations, as always.)
+    Downloads and starts nothing. Of tables in S3, it writes, lists and deletes one object. (Python may cache your
+    compiled declarations, as always.)
     """
     parts = list(_examine(load_settings()))
     broken = [part.part for part in parts if part.state == "broken"]
@@ -211,7 +212,7 @@ def _examine(settings: "Settings") -> Iterator[Part]:
     yield _check("Spark", lambda: _spark(settings))
     yield _check("engine", lambda: _engine(settings))
     yield from _failed_runs(settings)
-    yield _tables(settings)
+    yield _check("tables", lambda: _tables(settings))
     yield _check("declarations", lambda: _declarations(settings))
     yield from examine_properties(settings)
     yield from examine_broker(settings)
@@ -327,8 +328,12 @@ def _failed_runs(settings: "Settings") -> Iterator[Part]:
 
 def _tables(settings: "Settings") -> Part:
     root = settings.tables_root
-    if not settings.store.is_path:
-        return Part("tables", "", "note", f"{root} (not checked)")
+    if settings.store.folder is None:
+        from lakehouse.storage.store_probe import probe_store
+
+        verb = "honours" if probe_store(root) else "ignores"
+        detail = f"{root} was listed, and an object written and deleted; the store {verb} If-None-Match"
+        return Part("tables", "", "ok", detail)
     existing = next(folder for folder in (Path(root), *Path(root).parents) if folder.exists())
     if existing.is_dir() and _is_writable(existing):
         return Part("tables", "", "ok", root)

@@ -148,7 +148,9 @@ class _Follower:
 
     def _plan(self) -> "list[Plan]":
         from lakehouse.ingest.batches import plan_each
+        from lakehouse.ledger.log_copies import look_again
 
+        look_again()
         return plan_each(self.context.settings, self.context.table, self._request)
 
     def _count_merge(self, outcome: "Outcome") -> None:

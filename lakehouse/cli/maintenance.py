@@ -224,7 +224,7 @@ def erase(
     exports = exports_of(stream_table, find_exports(settings))
     with needs_registry, table_context(settings, stream_table) as context, spinner("Erasing"):
         erasure = erase_rows(context, where, exports)
-    if settings.store.is_path:
+    if settings.store.folder:
         rmtree(Places.of(settings, stream_table).former, ignore_errors=True)
     if json:
         print_json(asdict(erasure))

@@ -198,9 +198,10 @@ def _silence_query_logs() -> None:
 @contextmanager
 def table_context(settings: "Settings", table: "StreamTable") -> "Iterator[TableContext]":
     """The Spark session, settings and declaration for work on a table; the session is stopped at the end."""
+    from lakehouse.ledger.log_copies import look_once
     from lakehouse.storage.table_context import TableContext
 
-    with spark(settings) as session:
+    with look_once(), spark(settings) as session:
         yield TableContext(session, settings, table)
 
 

@@ -66,7 +66,7 @@ class Export:
                 yield f"{name} is listed twice in columns", "List it once."
 
     def _folder_problems(self) -> Iterator[Problem]:
-        if not Store(self.folder).is_path:
+        if Store(self.folder).is_address:
             message = "folder is a URI, but a manifest is published safely only on a local disk"
             yield message, "Name a folder on this machine, and copy it from there."
         if not self.folder.isprintable():

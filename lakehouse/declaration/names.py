@@ -37,6 +37,7 @@ CHECK_NAMES = {
     "batches_accounted",
     "keys_unique",
     "lag_within_limit",
+    "log_unchanged",
     "nothing_held_back",
     "producer_time",
     "ranges_contiguous",

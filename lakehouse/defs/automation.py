@@ -28,6 +28,7 @@ from lakehouse.ledger.audit import Finding, batches_accounted, changes_kept
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.ledger.log import holds_version, open_table
+from lakehouse.ledger.log_copies import look_once
 from lakehouse.ledger.positions import SourceState, describe_held, source_words
 from lakehouse.operations import verify
 from lakehouse.settings import Settings
@@ -236,6 +237,7 @@ def build_automation(entry: CatalogEntry, check_keys: Iterable[dg.AssetCheckKey]
     return dg.Definitions(jobs=[job], sensors=[evaluate])
 
 
+@look_once()
 def _tick(
     context: dg.SensorEvaluationContext, lakehouse: LakehouseResource, entry: CatalogEntry, reporter: CommitReporter
 ) -> dg.SensorResult:

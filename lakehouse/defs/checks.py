@@ -41,6 +41,7 @@ _AUDIT_DOCS = {
     "rows_accounted": "Every merged row has one outcome: inserted, updated, deleted, stale, or a delete without a row.",
     "ranges_contiguous": "Each batch starts where the batch before it ended. It fails at a gap or an overlap.",
     "totals_match": "The totals that each commit carries on equal the sums of the batches before it.",
+    "log_unchanged": "No entry of the log is another one than when the next commit was planned on it.",
 }
 _AUDIT_ADVICE = (
     "If it fails, repair the table, or accept the difference: lakehouse repair difference {table}."

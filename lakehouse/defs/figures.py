@@ -20,7 +20,7 @@ from lakehouse.ledger.commit_infos import left_out_by_stream, progress_by_source
 from lakehouse.ledger.commit_values import Totals
 from lakehouse.ledger.commits import OF_RECORDS, Entry
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.log import open_table
+from lakehouse.ledger.log import open_rows
 from lakehouse.ledger.positions import Plan, Range, source_words
 from lakehouse.ledger.versions import count_rows
 from lakehouse.operations.planned_changes import Change
@@ -177,7 +177,7 @@ def newest_groups(settings: Settings, table: StreamTable, rollup: Rollup) -> Fig
     names = [*rollup.by, *rollup.measures]
     order = [(time or next(iter(rollup.measures)), "descending"), *((name, "ascending") for name in rollup.by)]
     try:
-        stored_table = open_table(settings.table_uri(rollup.name))
+        stored_table = open_rows(settings.table_uri(rollup.name))
         if stored_table is None or not 0 < count_rows(settings.table_uri(rollup.name)) <= _MAX_GROUPS:
             return {}
         rows = pa.table(stored_table.to_pyarrow_table(columns=names))

@@ -15,6 +15,7 @@ from lakehouse.defs.specs import CatalogEntry, step_name
 from lakehouse.errors import AccountingError, LakehouseError
 from lakehouse.ledger.audit import Finding
 from lakehouse.ledger.ledger import read_ledger
+from lakehouse.ledger.log_copies import look_once
 from lakehouse.ledger.versions import measure
 from lakehouse.operations.status import find_unaccepted, reason_to_accept
 from lakehouse.settings import Settings
@@ -104,7 +105,8 @@ def build_step(
         name_run(context.run.run_id)
         with explained():
             try:
-                result = work(StepInput(context, config, lakehouse, entry.table))
+                with look_once():
+                    result = work(StepInput(context, config, lakehouse, entry.table))
             except AccountingError as error:
                 failures = [Finding(check.name, passed=False, detail=str(error)) for check in checks]
                 yield from _report_findings(context, failures, specs[0].key)

@@ -135,6 +135,7 @@ _SIGNS = {
             "org.apache.hadoop.security.AccessControlException",
             "org.apache.hadoop.fs.s3a.auth.NoAuthWithAWSException",
             "org.apache.hadoop.fs.s3a.auth.NoAwsCredentialsException",
+            "org.apache.hadoop.fs.s3a.CredentialInitializationException",
         ),
         patterns=(
             of_system("(Permission denied|Operation not permitted)"),
@@ -150,9 +151,16 @@ _SIGNS = {
     Trouble.UNREACHABLE: Signs(
         numbers=(errno.ECONNREFUSED, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ECONNRESET),
         classes=(
-            *(f"java.net.{name}Exception" for name in ("Connect", "UnknownHost", "NoRouteToHost", "SocketTimeout")),
+            *(
+                f"java.net.{name}Exception"
+                for name in ("Connect", "UnknownHost", "NoRouteToHost", "Socket", "SocketTimeout")
+            ),
             "software.amazon.awssdk.core.exception.ApiCall",
-            *(f"org.apache.hadoop.fs.s3a.AWS{name}" for name in ("ServiceIO", "ServiceThrottled", "Status500")),
+            *(
+                f"org.apache.hadoop.fs.s3a.AWS{name}"
+                for name in ("ServiceIO", "ServiceThrottled", "Status500", "NoResponse")
+            ),
+            *(f"org.apache.hadoop.fs.s3a.{name}" for name in ("AWSApiCallTimeout", "AWSClientIO", "HttpChannelEOF")),
         ),
         patterns=(
             "error sending request|tcp connect error|dns error|operation timed out",

@@ -24,7 +24,7 @@ from lakehouse.exports.manifests import (
 from lakehouse.exports.progress import find_lost_part, folder_of
 from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_of
-from lakehouse.ledger.log_files import LOG
+from lakehouse.ledger.log_copies import LOG
 from lakehouse.settings import Settings
 
 
@@ -133,12 +133,9 @@ class Exporter:
         return manifest
 
     def _require_runnable(self) -> None:
-        export, tables = self.export, self.settings.store
+        export = self.export
         if not export.enabled:
             raise TableError(f"Export {export.name} is disabled", action="Remove enabled=False from its declaration.")
-        if not tables.is_path:
-            message = f"Export {export.name} can run only if the tables are on a local disk"
-            raise TableError(message, where=self.settings.tables_root, action="Read the tables with Spark instead.")
         if self.folder.is_relative_to(self.settings.tables_root):
             message = f"The folder of export {export.name} is in the folder of the tables"
             raise TableError(message, where=str(self.folder), action="Correct folder= of the export.")

@@ -26,7 +26,7 @@ from lakehouse.ingest.sources import read_reference_rows
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.consumption import Consumption, version_to_consume
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.log import open_table
+from lakehouse.ledger.log import open_rows
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.merge_spec import MergeSpec, comparable, equal_keys, equal_values, from_source
@@ -177,7 +177,7 @@ def load_named_references(context: TableContext) -> None:
     A reference whose file is not there stays as it is. Raises ``BaseFileError`` if it was never loaded.
     """
     for reference in named_references(context.table):
-        stored_table = open_table(context.settings.table_uri(reference.name))
+        stored_table = open_rows(context.settings.table_uri(reference.name))
         if stored_table is not None:
             if not reference.file.exists():
                 continue

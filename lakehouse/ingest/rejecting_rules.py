@@ -13,7 +13,7 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.rows import KnownValues
 from lakehouse.errors import BaseFileError, LakehouseError
 from lakehouse.ledger.ledger import ledger_of
-from lakehouse.ledger.log import open_table
+from lakehouse.ledger.log import open_rows
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
 
@@ -42,7 +42,7 @@ def _known_to(rule: Reject, settings: Settings, table: StreamTable) -> KnownValu
     ledger_of(settings, name)
     uri = settings.table_uri(name)
     with log_failures(uri):
-        reference_table = open_table(uri)
+        reference_table = open_rows(uri)
         if reference_table is None:
             raise LakehouseError(
                 f"The reference {name} was never loaded, and the rule {rule.reason} needs it",

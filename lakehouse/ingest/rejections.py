@@ -16,7 +16,7 @@ from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import OF_RECORDS, Commit
 from lakehouse.ledger.consumption import has_consumed_version, version_to_consume
 from lakehouse.ledger.ledger import Ledger, ledger_of
-from lakehouse.ledger.log import open_table, read_commit
+from lakehouse.ledger.log import open_rows, read_commit
 from lakehouse.ledger.positions import Positions, source_words
 from lakehouse.ledger.restores import named_version
 from lakehouse.ledger.table_failures import log_failures
@@ -160,7 +160,7 @@ def count_rejected(settings: Settings, table: StreamTable, merged: Ledger) -> Re
     The function does not read the bytes of the records.
     """
     uri = settings.table_uri(table.rejected_name)
-    rejected_table = open_table(uri)
+    rejected_table = open_rows(uri)
     if find_lost_rejections(settings, table, merged):
         return None
     if rejected_table is None or not holds_files(uri):

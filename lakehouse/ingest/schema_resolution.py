@@ -13,7 +13,7 @@ from lakehouse.decoding.formats.framing import split_frame
 from lakehouse.errors import RegistryError
 from lakehouse.kafka.registry_client import Registry, SchemaRefusedError, registry, writer_schema_of
 from lakehouse.ledger.ledger import ledger_of
-from lakehouse.ledger.log import open_table
+from lakehouse.ledger.log import open_rows
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
@@ -58,7 +58,7 @@ def kept_schemas(settings: Settings, table: StreamTable) -> Schemas:
     ledger_of(settings, table.schemas_name)
     uri = settings.table_uri(table.schemas_name)
     with log_failures(uri):
-        schema_table = open_table(uri)
+        schema_table = open_rows(uri)
         rows = (
             pa.table(schema_table.to_pyarrow_table(columns=["id", "schema", "references"])).to_pylist()
             if schema_table

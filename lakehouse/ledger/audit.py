@@ -1,4 +1,4 @@
-"""The audit proves that a ledger accounts for every record: arithmetic on the history alone."""
+"""The audit proves that a ledger accounts for every record: arithmetic on the history, whose entries must be whole."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -7,6 +7,8 @@ from lakehouse.errors import restore_advice
 from lakehouse.ledger.accounting import differences, find_acceptances, unaccounted_versions
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.log_copies import compare_copy
+from lakehouse.ledger.log_digests import known_replaced
 
 _MAX_SHOWN = 5  # problems described in full; the rest are counted
 _FACTS = {
@@ -31,7 +33,7 @@ class Finding:
 
 
 def audit(ledger: Ledger) -> list[Finding]:
-    """Check the whole history of a ledger: both equations, the ranges and the running totals.
+    """Check the whole history of a ledger: both equations, the ranges, the running totals, and the entries of the log.
 
     A difference that a person accepted fails no check; the check names it and the reason for accepting it.
     """
@@ -47,7 +49,17 @@ def audit(ledger: Ledger) -> list[Finding]:
             problems = [_UNKNOWN_RESTORE.format(ledger.unknown_restore), *problems]
             advice = advice or restore_advice(ledger.uri)
         findings.append(finding(check, problems, fact + _describe_exceptions(exceptions), advice))
-    return findings
+    return [*findings, _log_unchanged(ledger)]
+
+
+def _log_unchanged(ledger: Ledger) -> Finding:
+    """Check that no entry of the log was replaced after a commit was planned on it."""
+    compare_copy(ledger.uri)
+    versions = sorted(known_replaced(ledger.uri, ledger.version, ledger.entries))
+    cause = "is another commit now: a writer without conditional commits replaced it."
+    problems = [f"Version {version} {cause}" for version in versions]
+    advice = restore_advice(ledger.uri, versions[0] - 1) if versions else ""
+    return finding("log_unchanged", problems, "no commit was replaced by another one", advice)
 
 
 def batches_accounted(ledger: Ledger, run_entries: Sequence[Entry] = ()) -> Finding:

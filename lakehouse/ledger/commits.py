@@ -38,13 +38,13 @@ Kind = Literal[
 ]
 OF_RECORDS: Final = ("batch", "replay", "correction", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 18  # the only one that is read: no release wrote another
+VERSION: Final = 19  # the only one that is read: no release wrote another
 
 
 class Upkeep(Frozen):
     """The metadata of a lakehouse commit that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[18] = VERSION
+    metadata: Literal[19] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
@@ -53,17 +53,19 @@ class Origin(Frozen):
     """What a commit is, which attempt made it, and what it was planned on.
 
     - ``table_version``: the version of the table on which this commit was planned.
+    - ``follows``: the digest of the log entry of that version; empty if there is none.
     - ``rows_version``: the newest version up to then that may have changed a row; ``None`` if unknown.
     - ``declaration``: the hash of the declaration whose columns the table last received; commits without a declaration
       carry on the previous one.
     - ``meaning``: the hash of what decides the values of a record, by which the newest records were decoded.
     """
 
-    metadata: Literal[18] = VERSION
+    metadata: Literal[19] = VERSION
     kind: Kind
     number: int
     attempt: str
     table_version: int
+    follows: str = ""
     rows_version: int | None = None
     declaration: str = ""
     meaning: str = ""

@@ -17,7 +17,8 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from lakehouse.errors import TableDamagedError, restore_advice
-from lakehouse.ledger.log_files import LOG, Action, info_in
+from lakehouse.ledger.log_copies import LOG
+from lakehouse.ledger.log_files import Action, info_in
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.settings.store import Store
 
@@ -166,7 +167,7 @@ def _find_damaged_file(table: Path, files: Mapping[str, tuple[int, int]]) -> _Da
 def _path(table: Path, path: str) -> Path:
     """Return the location of a file from its path in the log; a file of a clone is outside the table."""
     store = Store(path)
-    return table / (unquote(path) if store.is_path or store.folder is None else store.folder)
+    return table / ((store.folder if store.is_address else None) or unquote(path))
 
 
 def _read(entry: Path) -> list[Action] | None:

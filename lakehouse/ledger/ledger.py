@@ -25,6 +25,7 @@ from lakehouse.ledger.commit_infos import (
 from lakehouse.ledger.commit_values import Consumed, LastRecords, ReachedEnds, Totals, merge_reached, reached_beyond
 from lakehouse.ledger.commits import Commit, Entry, Kind, Upkeep
 from lakehouse.ledger.log import history_of, open_table, read_commit
+from lakehouse.ledger.log_digests import digest_of, require_unreplaced
 from lakehouse.ledger.log_files import LogCache
 from lakehouse.ledger.positions import Progress, Range, SourceId
 from lakehouse.ledger.restores import Foreign, ValidHistory, restored_version, valid_history
@@ -39,7 +40,7 @@ _CARRIED = (
     *("snapshot_position", "snapshot_end", "origins", "truncate", "purged", "declaration", "meaning", "outdated"),
 )
 """The fields of a commit that the next one repeats, unless it has others."""
-_PLANNED = ("number", "table_version", "rows_version", "totals_before", "truncate")
+_PLANNED = ("number", "table_version", "follows", "rows_version", "totals_before", "truncate")
 """The fields of a commit that change if a commit without records comes before it."""
 _NEWEST_COMMITS = 100  # read first: they nearly always contain the entry in question
 
@@ -109,13 +110,18 @@ class Ledger:
         return self.transaction + 1
 
     def next_commit(self, kind: Kind, run: str) -> Commit:
-        """Return the next commit: the next number, a new attempt, and all fields that are carried on."""
+        """Return the next commit: the next number, a new attempt, and all fields that are carried on.
+
+        Raises ``TableDamagedError`` if the log has an entry that is known to replace another one.
+        """
         last = self.last_commit
+        require_unreplaced(self.uri, self.version, [self.newest] if self.newest else [])
         return Commit(
             kind=kind,
             number=self.next_number,
             attempt=uuid.uuid4().hex,
             table_version=self.version,
+            follows=digest_of(self.uri, self.version),
             rows_version=self.rows_version,
             reached=reached_beyond(self.reached, ends_of(last) if last else {}),
             totals_before=self.totals,

@@ -14,7 +14,8 @@ from lakehouse.errors import TableDamagedError, TableError
 from lakehouse.errors.causes import in_time
 from lakehouse.errors.troubles import Trouble
 from lakehouse.ledger.durability import require_undamaged
-from lakehouse.ledger.log_files import LOG, Action, LogCache, LogFiles, info_in
+from lakehouse.ledger.log_copies import LOG, local_log, look_once
+from lakehouse.ledger.log_files import Action, LogCache, LogFiles, info_in
 from lakehouse.ledger.table_failures import damaged_log_error, disk_failure, explain_error, log_failures
 from lakehouse.settings.store import Store
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _FIX_FOLDER = "Correct LAKEHOUSE_TABLES, or restore the folder of the table: if it was a table, its log is gone."
 
 _CACHE = LogCache[DeltaTable | None](lambda table: table.version() if table else -1)
+_ROWS_CACHE = LogCache[DeltaTable | None](lambda table: table.version() if table else -1)
 
 Info = dict[str, Any]  # the ``commitInfo`` of a commit
 File = tuple[str, str]  # its path, and the id of its deletion vector
@@ -40,25 +42,41 @@ class FileChanges:
 
 
 def open_table(uri: str) -> DeltaTable | None:
-    """Open a table without a JVM, for reading; ``None`` if there is no table and its place is free.
+    """Open a table's log without a JVM; ``None`` if there is no table and its place is free.
 
-    The result may be shared within this process, so writers use ``open_uncached``. A folder with an interrupted
-    creation is free. Raises ``TableError`` if the place holds something else, or if its log cannot be read. The wait
-    for a store that does not respond ends after about twenty seconds.
+    The result may be shared within this process, so writers use ``open_uncached``. Its data files cannot be read
+    through it, since it may be a copy of the log: ``open_rows`` can. A folder with an interrupted creation is free.
+    Raises ``TableError`` if the place holds something else, or if its log cannot be read. The wait for a store that
+    does not respond ends after about twenty seconds.
     """
-    return _CACHE.read(uri, uri, lambda: open_uncached(uri))
+    return _CACHE.read(uri, uri, lambda: _open_log(uri))
+
+
+def open_rows(uri: str) -> DeltaTable | None:
+    """Open a table as ``open_table`` does, in its own place: its rows can be read, in a store with the present keys."""
+    store = Store(uri)
+    if store.folder:
+        return open_table(uri)
+    return _ROWS_CACHE.read((uri, store.access.with_keys()), uri, lambda: open_uncached(uri))
+
+
+def _open_log(uri: str) -> DeltaTable | None:
+    if Store(uri).folder:
+        return open_uncached(uri)
+    folder = local_log(uri)
+    with log_failures(uri), suppress(TableNotFoundError):
+        return _require_entry(uri, folder, DeltaTable(folder))
+    return None
 
 
 def open_uncached(uri: str) -> DeltaTable | None:
-    """Open a table as ``open_table`` does, without the cache: the result is not shared."""
-    names = _names_in(Path(uri)) if Store(uri).is_path else {LOG}
+    """Open a table in its own place, without the cache: the result is not shared."""
+    folder = Store(uri).folder
+    names = _names_in(folder) if folder else {LOG}
     if LOG in names:
         try:
             with log_failures(uri), suppress(TableNotFoundError):
-                table = _open(uri)
-                if _is_empty(uri, table.version()):
-                    raise damaged_log_error(f"the entry of version {table.version()} is empty", uri)
-                return table
+                return _require_entry(uri, folder, _open(uri))
         except TableDamagedError:
             require_undamaged(uri)  # reports damage after a power failure as such
             raise
@@ -69,18 +87,26 @@ def open_uncached(uri: str) -> DeltaTable | None:
     return None
 
 
-def _is_empty(uri: str, version: int) -> bool:
-    """Whether the newest entry of a log on a local disk is empty; deltalake accepts it as a commit (seen)."""
-    entry = Path(uri, LOG, f"{version:020d}.json")
-    return Store(uri).is_path and entry.exists() and not entry.stat().st_size
+def _require_entry(uri: str, folder: Path | None, table: DeltaTable) -> DeltaTable:
+    """Refuse a log whose newest entry is empty; deltalake accepts it as a commit (seen)."""
+    entry = folder / LOG / f"{table.version():020d}.json" if folder else None
+    if entry and entry.exists() and not entry.stat().st_size:
+        raise damaged_log_error(f"the entry of version {table.version()} is empty", uri)
+    return table
 
 
 def _open(uri: str) -> DeltaTable:
     """Open a table; Ctrl-C interrupts the wait for a store that does not respond."""
     store = Store(uri)
-    if store.is_path:
+    if store.folder:
         return DeltaTable(uri)
     return in_time(lambda: DeltaTable(uri, storage_options=store.options))
+
+
+def _open_existing(uri: str) -> DeltaTable:
+    if table := open_table(uri):
+        return table
+    raise TableNotFoundError(f"No table is at {uri}")
 
 
 def open_version(uri: str, version: int) -> DeltaTable:
@@ -103,8 +129,8 @@ def is_table(uri: str) -> bool:
 
 def read_history(uri: str, limit: int | None = None) -> list[Info]:
     """Read the ``commitInfo`` of the newest ``limit`` commits of an existing table, or of all; newest first."""
-    with log_failures(uri):
-        return history_of(_open(uri), uri, limit)
+    with log_failures(uri), look_once():
+        return history_of(_open_existing(uri), uri, limit)
 
 
 def history_of(table: DeltaTable, uri: str, limit: int | None = None) -> list[Info]:
@@ -114,9 +140,11 @@ def history_of(table: DeltaTable, uri: str, limit: int | None = None) -> list[In
     commit without ``commitInfo``, which Delta allows, or a commit made since would shift all older versions. If the
     names of the log's files show such a commit, the log is read by name instead.
     """
-    history, version = table.history(limit), table.version()
-    is_shorter = len(history) < min(limit or version + 1, version + 1)
-    log = LogFiles(uri)
+    version, log = table.version(), LogFiles(uri)
+    oldest = max(0, version + 1 - limit) if limit else 0
+    log.has_version(oldest)  # a copy of a log then holds what follows
+    history = table.history(limit)
+    is_shorter = len(history) < version + 1 - oldest
     if log.has_version(version + 1) or (is_shorter and log.has_version(version - len(history))):
         return list(islice(_read_by_name(uri, version), limit))
     return history
@@ -133,7 +161,7 @@ def _read_by_name(uri: str, newest: int) -> Iterator[Info]:
 def active_files(uri: str) -> "Table":
     """List the active files of an existing table: path, size in bytes, one column for each partition column."""
     with log_failures(uri):
-        return _open(uri).get_add_actions(flatten=True)
+        return _open_existing(uri).get_add_actions(flatten=True)
 
 
 def file_changes(uri: str, newest: int) -> Iterator[FileChanges]:

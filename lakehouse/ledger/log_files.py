@@ -1,4 +1,4 @@
-"""Reads the files of a table's log by name, one at a time, from a folder or an object store."""
+"""Reads the files of a table's log by name, one at a time."""
 
 import json
 import os
@@ -6,12 +6,10 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from lakehouse.ledger.log_copies import LOG, fetch_earlier, local_log, look_once
 from lakehouse.ledger.table_failures import damaged_log_error
-from lakehouse.settings.store import Store
-
-LOG = "_delta_log"
 
 Action = dict[str, Any]  # a line of a commit
 _MAX_VALUES = 16  # tables, or ledgers, in one cache
@@ -21,30 +19,19 @@ T = TypeVar("T")
 _Stat = tuple[int, int, int] | None
 
 
-class _Files(Protocol):
-    """The location of a log; reading a missing file raises ``FileNotFoundError``."""
-
-    def has_file(self, name: str) -> bool: ...
-
-    def read(self, name: str) -> bytes: ...
-
-    def written_at(self, name: str) -> int: ...
-
-
 class LogFiles:
-    """The log files of a table."""
+    """The log files of a table, as a folder has them: the table's own, or a copy of the log in an object store."""
 
-    def __init__(self, uri: str) -> None:
-        self._uri, store = uri, Store(uri)
-        self._files: _Files = _Folder(Path(uri)) if store.is_path else _InStore(store)
+    def __init__(self, uri: str, folder: Path | None = None) -> None:
+        self._uri, self._folder = uri, folder or local_log(uri)
 
     def has_version(self, version: int) -> bool:
         """Whether the commit of a version exists; does not read it."""
-        return self._files.has_file(_name(version))
+        return self._find(version) is not None
 
     def written_at(self, version: int) -> int:
         """The modification time of a commit's file, in milliseconds since 1970."""
-        return self._files.written_at(_name(version))
+        return (self._folder / _name(version)).stat().st_mtime_ns // 1_000_000
 
     def commits(self, newest: int) -> Iterator[tuple[int, list[Action]]]:
         """Read versions and the actions of their commits, backwards to the oldest one.
@@ -52,52 +39,20 @@ class LogFiles:
         Raises ``TableDamagedError`` if a commit is empty.
         """
         for version in range(newest, -1, -1):
-            try:
-                commit = self._files.read(_name(version))
-            except FileNotFoundError:
+            file = self._find(version)
+            if file is None:
                 return
-            actions = [json.loads(line) for line in commit.splitlines() if line.strip()]
+            actions = [json.loads(line) for line in file.read_bytes().splitlines() if line.strip()]
             if not actions:
                 raise damaged_log_error(f"{_name(version)} is empty", self._uri)
             yield version, actions
 
-
-class _Folder:
-    """A log on a local disk."""
-
-    def __init__(self, table: Path) -> None:
-        self._table = table
-
-    def has_file(self, name: str) -> bool:
-        return (self._table / name).exists()
-
-    def read(self, name: str) -> bytes:
-        return (self._table / name).read_bytes()
-
-    def written_at(self, name: str) -> int:
-        return (self._table / name).stat().st_mtime_ns // 1_000_000
-
-
-class _InStore:
-    """A log in an object store."""
-
-    def __init__(self, store: Store) -> None:
-        from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415 - imports pyarrow, which a local log does not need
-
-        self._store = DeltaStorageHandler(store.uri, store.options)
-
-    def has_file(self, name: str) -> bool:
-        with suppress(FileNotFoundError):
-            self._store.open_input_file(name)
-            return True
-        return False
-
-    def read(self, name: str) -> bytes:
-        return bytes(self._store.open_input_file(name).read())
-
-    def written_at(self, name: str) -> int:
-        (file,) = self._store.get_file_info([name])
-        return int((file.mtime_ns or 0) // 1_000_000)
+    def _find(self, version: int) -> Path | None:
+        """The file of a commit; ``None`` if the log does not hold it."""
+        file = self._folder / _name(version)
+        if not file.exists():
+            fetch_earlier(self._uri, version)
+        return file if file.exists() else None
 
 
 def _name(version: int) -> str:
@@ -132,11 +87,9 @@ def _stat(file: str) -> _Stat:
     return status.st_ino, status.st_ctime_ns, status.st_size  # a copy may keep the mtime of another file
 
 
-def _state_of(uri: str, version: int) -> _State | None:
+def _state_of(folder: Path, version: int) -> _State | None:
     """Return the state of a log whose newest version is ``version``; ``None`` if it is not, or cannot be read."""
-    if not Store(uri).is_path:
-        return None
-    log = f"{uri}/{LOG}"
+    log = f"{folder}/{LOG}"
     last_checkpoint = f"{log}/_last_checkpoint"
     try:
         if _stat(f"{log}/{version + 1:020d}.json"):
@@ -160,14 +113,18 @@ class LogCache(Generic[T]):
 
     def read(self, key: Hashable, uri: str, read: Callable[[], T]) -> T:
         """Return the cached value if the log has not changed since; else read it."""
+        with look_once():
+            return self._read(key, local_log(uri), read)
+
+    def _read(self, key: Hashable, folder: Path, read: Callable[[], T]) -> T:
         cached_value = self._values.get(key)
-        if cached_value and cached_value[0] == _state_of(uri, cached_value[0].version):
+        if cached_value and cached_value[0] == _state_of(folder, cached_value[0].version):
             return cached_value[1]
         folder_before, began_at = None, time.time_ns()
         with suppress(OSError):
-            folder_before = _stat(f"{uri}/{LOG}")
+            folder_before = _stat(f"{folder}/{LOG}")
         value = read()
-        state = _state_of(uri, self._version_of(value))
+        state = _state_of(folder, self._version_of(value))
         # neither the folder nor a file changed during the read
         if state and state.folder == folder_before and state.changed_at < began_at - _CLOCK_TICK:
             self._values.pop(key, None)

@@ -149,12 +149,13 @@ def _strip_classes(line: str) -> str:
 def _one_line(text: str) -> str:
     """Join the lines of a message of deltalake: a sentence and its causes.
 
-    Leaves out the trace, the query of a URL, and the elapsed time, which differs each time.
+    Leaves out the trace, the query of a URL, the elapsed time, which differs each time, and the XML of a store.
     """
     lines = [re.sub(r"\x1b\[\d*m|↳", "", line).strip() for line in text.splitlines()]
     trace = next((number for number, line in enumerate(lines) if re.match(r"\d+: ", line)), len(lines))
     message = re.sub(r"^((Generic delta )?[Kk]ernel error(:| ->) )*", "", ": ".join(filter(None, lines[:trace])))
     message = re.sub(r"(\b\w+://[^\s?]+)\?\S+", r"\1", message)
+    message = re.sub(r"<\?xml.*?<Code>(\w+)</Code>.*?<Message>(.*?)\.?</Message>.*", r"\1, \2", message)
     return _shorten(re.sub(r" in [\d.]+[nµm]?s\b", "", message))
 
 

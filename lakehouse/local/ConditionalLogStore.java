@@ -5,6 +5,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InterruptedIOException;
+import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.util.Arrays;
@@ -26,6 +27,7 @@ import org.apache.hadoop.fs.Path;
 public class ConditionalLogStore extends HadoopFileSystemLogStore {
     private static final String CONDITION = "fs.option.create.conditional.overwrite";
     private static final int ATTEMPTS = 3;
+    private static final long PAUSE_MILLIS = 200;
 
     public ConditionalLogStore(Configuration configuration) {
         super(configuration);
@@ -55,17 +57,42 @@ public class ConditionalLogStore extends HadoopFileSystemLogStore {
                 put((FSDataOutputStreamBuilder) files.createFile(path).overwrite(true).must(CONDITION, true), entry);
                 return;
             } catch (IOException failure) {
-                byte[] stored = read(files, path);
-                if (stored == null && (attempt == ATTEMPTS || failure instanceof InterruptedIOException)) {
-                    throw failure;
-                }
+                byte[] stored = readAfter(failure, files, path);
                 if (stored != null && Arrays.equals(stored, entry)) {
                     return;
                 }
                 if (stored != null) {
                     throw new FileAlreadyExistsException(path.toString());
                 }
+                if (attempt == ATTEMPTS || isInterruption(failure)) {
+                    throw failure;
+                }
+                pause(attempt);
             }
+        }
+    }
+
+    /** A request that timed out is of the same class as one that a person interrupted, but can be repeated. */
+    private static boolean isInterruption(IOException failure) {
+        return failure instanceof InterruptedIOException && !(failure instanceof SocketTimeoutException);
+    }
+
+    private static void pause(int attempt) throws IOException {
+        try {
+            Thread.sleep(PAUSE_MILLIS * attempt);
+        } catch (InterruptedException interruption) {
+            Thread.currentThread().interrupt();
+            throw new InterruptedIOException("interrupted between two attempts");
+        }
+    }
+
+    /** The entry that is stored after a failure; if it cannot be read, the failure is the one to report. */
+    private static byte[] readAfter(IOException failure, FileSystem files, Path path) throws IOException {
+        try {
+            return read(files, path);
+        } catch (IOException unreadable) {
+            failure.addSuppressed(unreadable);
+            throw failure;
         }
     }
 

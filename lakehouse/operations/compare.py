@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import TableError
 from lakehouse.ledger.audit import Finding, finding
-from lakehouse.ledger.log import open_table
+from lakehouse.ledger.log import open_rows
 from lakehouse.ledger.versions import count_rows
 from lakehouse.operations.source_database import (
     BUCKETS,
@@ -197,7 +197,7 @@ class TablePair:
         return [field.name for field in self._open().schema().fields]
 
     def _open(self) -> DeltaTable:
-        table = open_table(self.uri)
+        table = open_rows(self.uri)
         if table is None:
             name = self.uri.rstrip("/").rpartition("/")[2]
             raise TableError(

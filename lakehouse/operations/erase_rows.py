@@ -32,6 +32,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys
 from lakehouse.storage.row_order import same_place, same_record
+from lakehouse.storage.store_drafts import remove_left_drafts
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext, require_no_switch, retry_on_conflict
 
@@ -76,6 +77,8 @@ def erase(context: TableContext, where: str | None, exports: Iterable[Export] = 
         changes = retry_on_conflict(lambda: _remove_changes(context, where))
         removed[context.table.changes_name] = removed.get(context.table.changes_name, 0) + changes
     refresh_all(context)
+    if context.settings.store.folder is None:
+        remove_left_drafts()
     written_exports = _replace_exports(context, exports) if marks or any(removed.values()) else ()
     return Erasure(removed, rejected.unreadable, dict(written_exports))
 

@@ -15,11 +15,11 @@ from lakehouse.declaration.sql.parser import exp
 from lakehouse.declaration.view import ViewInputs, find_inputs, fingerprint_view, sort_views
 from lakehouse.decoding.column_types import Problem
 from lakehouse.errors import DeclarationError, LakehouseError, TableError
-from lakehouse.ledger.commits import Commit, Entry
+from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.consumption import Consumption, version_to_consume
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.operations.planned_changes import layouts_of
-from lakehouse.operations.readers import find_news, require_local_tables, view_consumptions
+from lakehouse.operations.readers import find_news, view_consumptions
 from lakehouse.query.connections import quoted_name, view_refusal
 from lakehouse.query.queries import open_versions
 from lakehouse.settings import Settings
@@ -74,8 +74,8 @@ class Materialization:
         """Compute every row as of the newest versions of its tables; write nothing if there is no news.
 
         There is news if a row of one of the tables may have changed, if the query changed, or if another program or a
-        RESTORE changed the stored rows. Raises ``TableError`` if one of the tables does not exist yet, if the tables
-        are not on a local disk, or if the query fails for a row. Nothing is written then.
+        RESTORE changed the stored rows. Raises ``TableError`` if one of the tables does not exist yet, or if the query
+        fails for a row. Nothing is written then.
         """
         return retry_on_conflict(lambda: self._update(run or self.settings.command_run))
 
@@ -111,23 +111,17 @@ class Materialization:
     def _store(self, rows: pa.RecordBatchReader, own_ledger: Ledger, ledgers: Mapping[str, Ledger], run: str) -> Entry:
         name, settings = self.view.name, self.settings
         layout = Layout(name, settings.table_uri(name), self.view.doc, (), declaration_name=name, sync=settings.sync)
-        consumed_tables = {table: version_to_consume(ledger) for table, ledger in ledgers.items()}
-        fingerprint = fingerprint_view(self.view, self.inputs)
-
-        def plan(ledger: Ledger) -> Commit:
-            commit = ledger.next_commit("derived", run)
-            return commit.with_fields(consumed_tables=consumed_tables, declaration=fingerprint)
-
-        if not own_ledger.exists:
-            return create_with_rows(layout, rows, plan)
-        return replace_all(layout, rows, plan(own_ledger))
+        commit = own_ledger.next_commit("derived", run).with_fields(
+            consumed_tables={table: version_to_consume(ledger) for table, ledger in ledgers.items()},
+            declaration=fingerprint_view(self.view, self.inputs),
+        )
+        return (replace_all if own_ledger.exists else create_with_rows)(layout, rows, commit)
 
     def _read_consumptions(self) -> tuple[Ledger, dict[str, Consumption]]:
         """Read the ledger of the view, then those of its tables: a run that ends meanwhile stores newer rows.
 
         This run is planned on the ledger before them, so it replaces none.
         """
-        require_local_tables(self.settings, self.view)
         own_ledger = ledger_of(self.settings, self.view.name)
         return own_ledger, view_consumptions(self.settings, self.view, self.views, own_ledger)
 

@@ -103,21 +103,13 @@ def find_news(
     return tuple(name for name, consumption in consumptions.items() if not consumption.is_current)
 
 
-def require_local_tables(settings: Settings, view: View) -> None:
-    """Raise ``TableError`` if the tables are not on a local disk."""
-    if not settings.store.is_path:
-        message = f"View {view.name} can be materialized only if the tables are on a local disk"
-        raise TableError(message, where=settings.tables_root, action="Remove materialized=True from it.")
-
-
 def view_consumptions(
     settings: Settings, view: View, views: Sequence[View], own_ledger: Ledger
 ) -> dict[str, Consumption]:
     """Return how far a materialized view is in each of the tables that it is computed from.
 
-    Raises ``TableError`` if one of them does not exist yet, or if the tables are not on a local disk.
+    Raises ``TableError`` if one of them does not exist yet.
     """
-    require_local_tables(settings, view)
     ledgers = {name: ledger_of(settings, name) for name in find_inputs(view, views).tables}
     for name, ledger in ledgers.items():
         if not ledger.exists:

@@ -49,8 +49,8 @@ class Places:
         """Return those of a declaration; raises ``LakehouseError`` if its tables are in an object store."""
         folder = Store(settings.tables_root).folder
         if folder is None:
-            message, action = f"{table.name} is in an object store", "Declare a table with another name."
-            raise LakehouseError(message, where=settings.tables_root, action=action)
+            message = f"{table.name} is in an object store, which cannot move the tables that a rebuild makes"
+            raise LakehouseError(message, where=settings.tables_root, action=f"{_ANOTHER} It merges every record.")
         return cls(folder, folder / REBUILT / table.name, folder / FORMER / table.name)
 
     @property

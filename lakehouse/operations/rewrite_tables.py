@@ -18,8 +18,7 @@ from lakehouse.ledger.log import open_version, read_commit
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.ledger.versions import count_rows
 from lakehouse.operations.planned_changes import layouts_of
-from lakehouse.settings.store import Store
-from lakehouse.storage.delta_rs_writer import restore_version, spark_advice
+from lakehouse.storage.delta_rs_writer import restore_version
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.schema_change import require_exact, require_nothing
 from lakehouse.storage.schema_diff import RewriteScope, SchemaDiff, read_schema_diff
@@ -141,12 +140,10 @@ class PlannedRestore:
 def plan_restore(layout: Layout, version: int) -> PlannedRestore:
     """Read what a restore would undo, without a JVM; writes nothing.
 
-    Raises ``TableError`` if the table does not exist, if lakehouse did not write it, if it is not at a path and so has
-    no lock, or if the version is not an earlier one that the log still shows. Raises what ``read_ledger`` raises.
+    Raises ``TableError`` if the table does not exist, if lakehouse did not write it, or if the version is not an
+    earlier one that the log still shows. Raises what ``read_ledger`` raises.
     """
     uri, name = layout.uri, layout.name
-    if not Store(uri).is_path:
-        raise TableError(f"{name} is not at a path, so nothing locks it", where=uri, action=spark_advice(uri, version))
     ledger = read_ledger(uri, name)
     if not ledger.entries and not ledger.transaction:
         problem = "has no commit of lakehouse" if ledger.exists else "does not exist"

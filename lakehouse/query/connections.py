@@ -18,14 +18,14 @@ from lakehouse.errors import LakehouseError, QueryError, SetupError, TableError
 from lakehouse.errors.causes import in_time
 from lakehouse.ledger.versions import TableVersion
 from lakehouse.settings import Settings
-from lakehouse.settings.store import Store, s3_endpoint
+from lakehouse.settings.store import Store
+from lakehouse.settings.store_access import Access
 
 T = TypeVar("T")
 
 SPILL = "spill-"
 """The start of the name of a folder for rows that do not fit into memory."""
 _OFFLINE = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-_KEY, _SECRET = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 # httpfs copies the variables into these settings, which a query can read
 _COPIED_SETTINGS = ("s3_access_key_id", "s3_secret_access_key", "s3_session_token")
 _SPILL_ROOTS = set[Path]()  # of this process
@@ -66,35 +66,33 @@ def load_extensions(connection: duckdb.DuckDBPyConnection, uri: str) -> None:
     Its keys, region and endpoint are those of the variables ``AWS_*`` now; without a key, those of a profile or a role.
     """
     _load(connection, "delta", "Reinstall lakehouse (in its repository: make install).")
-    bucket = Store(uri).bucket
-    if bucket is None:
-        return
-    for name in ("httpfs", *(() if os.environ.get(_KEY) else ("aws",))):
-        _load(connection, name, "Install it: pip install 'dagster-lakehouse[s3]'.")
-    options = ", ".join(f"{name} {value}" for name, value in _access().items())
-    secret = f"{quoted_name(f'lakehouse {bucket}')} (TYPE s3, SCOPE {quoted_text(f's3://{bucket}/')}, {options})"
+    if Store(uri).bucket:
+        _load(connection, "httpfs", "Install it: pip install 'dagster-lakehouse[s3]'.")
+        renew_secret(connection, uri)
+
+
+def renew_secret(connection: duckdb.DuckDBPyConnection, uri: str) -> duckdb.DuckDBPyConnection:
+    """Give a connection the present keys of the store at an address, if it is one; return the connection."""
+    if (bucket := Store(uri).bucket) is None:
+        return connection
+    options = "".join(f", {name} {value}" for name, value in _secret_options(Store(uri).access.with_keys()).items())
+    secret = f"{quoted_name(f'lakehouse {bucket}')} (TYPE s3, SCOPE {quoted_text(f's3://{bucket}/')}{options})"
     try:
         run_statement(connection, f"CREATE OR REPLACE SECRET {secret}")
-    except duckdb.Error as error:  # with keys, its text could have them
-        action = f"Set {_KEY} and {_SECRET}, or AWS_PROFILE, or give the machine a role."
-        cause = "" if os.environ.get(_KEY) else f": {str(error).splitlines()[0]}"
-        raise SetupError(f"There are no keys for the object store{cause}", where=uri, action=action) from None
+    except duckdb.Error:  # its text could have the keys
+        raise SetupError("DuckDB refuses the keys or the address of the object store", where=uri) from None
+    return connection
 
 
-def _access() -> dict[str, str]:
-    """What a secret of DuckDB has: keys or their finder, the region, and the endpoint of another store than AWS."""
-    variables = {"REGION": os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")}
-    if os.environ.get(_KEY):
-        variables |= {"KEY_ID": os.environ[_KEY], "SECRET": os.environ.get(_SECRET, "")}
-        variables |= {"SESSION_TOKEN": os.environ.get("AWS_SESSION_TOKEN")}
-    access = {name: quoted_text(value) for name, value in variables.items() if value}
-    access |= {} if os.environ.get(_KEY) else {"PROVIDER": "credential_chain", "REFRESH": "auto"}
-    endpoint = s3_endpoint()
-    if endpoint is None:
-        return access
-    address, style = urlsplit(endpoint.url), "path" if endpoint.path_style else "vhost"
+def _secret_options(access: Access) -> dict[str, str]:
+    """What a secret of DuckDB has: keys, the region, and the endpoint of another store than AWS."""
+    values = {"KEY_ID": access.key, "SECRET": access.secret, "SESSION_TOKEN": access.token, "REGION": access.region}
+    options = {name: quoted_text(value) for name, value in values.items() if value}
+    if access.endpoint is None:
+        return options
+    address, style = urlsplit(access.endpoint), "path" if access.path_style else "vhost"
     place = {"ENDPOINT": quoted_text(f"{address.netloc}{address.path.rstrip('/')}"), "URL_STYLE": quoted_text(style)}
-    return access | place | {"USE_SSL": str(address.scheme != "http").lower()}
+    return options | place | {"USE_SSL": str(address.scheme != "http").lower()}
 
 
 def _load(connection: duckdb.DuckDBPyConnection, name: str, action: str) -> None:

@@ -92,7 +92,7 @@ def _require_names(connection: duckdb.DuckDBPyConnection, settings: Settings, sq
         names = connection.get_table_names(sql, qualified=True)
     except duckdb.Error:  # PIVOT, for example; with a backslash, a literal can be any address
         names = {settings.tables_root if "\\" in sql else sql}
-    if not all(Store(name).is_path for name in names):
+    if any(Store(name).is_address for name in names):
         raise refusal_of_files
 
 
@@ -227,7 +227,7 @@ def open_query(
         require_reading(connection, sql)
         if settings.store.bucket:
             _require_names(connection, settings, sql)
-        tables = table_names(settings, names)
+        tables = table_names(settings, {*names, *(view.name for view in views if view.materialized)})
         declared_views = DeclaredViews(views)
         words = {*words_of(sql), *(name.upper() for name in declared_views.tables_of(sql))}
         versions = [] if as_of is None else _find_versions(settings, tables, words, as_of)
@@ -274,7 +274,7 @@ def _next_batch(reader: "pa.RecordBatchReader") -> "pa.RecordBatch | None":
 
 def table_names(settings: Settings, names: Iterable[str] = ()) -> list[str]:
     """List the tables that exist: in the folder of the tables or, at a URI, among ``names``."""
-    if not settings.store.is_path:
+    if settings.store.folder is None:
         return sorted(name for name in names if is_table(settings.table_uri(name)))
     return sorted(log.parent.name for log in Path(settings.tables_root).glob("[!.]*/_delta_log"))
 

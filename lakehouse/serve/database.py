@@ -15,7 +15,15 @@ from lakehouse.errors import LakehouseError, TableError
 from lakehouse.errors.causes import in_time
 from lakehouse.exports.row_texts import json_ready
 from lakehouse.ledger.versions import TableVersion
-from lakehouse.query.connections import connect, missing_files, quoted_name, refusal, run_statement, scan_sql
+from lakehouse.query.connections import (
+    connect,
+    missing_files,
+    quoted_name,
+    refusal,
+    renew_secret,
+    run_statement,
+    scan_sql,
+)
 from lakehouse.serve.models import RequestError
 from lakehouse.settings import Settings
 
@@ -208,7 +216,7 @@ class Database:
                 HTTPStatus.SERVICE_UNAVAILABLE, what, where=str(version), action="Try again later."
             ) from None
         try:
-            return connection or self._connect()
+            return renew_secret(connection or self._connect(), self.settings.tables_root)
         except BaseException:
             self.connections.put(None)
             raise

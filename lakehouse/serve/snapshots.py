@@ -64,13 +64,14 @@ class Snapshot:
 
 
 def existing_tables(settings: Settings) -> list[str]:
-    """List the tables that exist; at a URI, those that are declared.
+    """List the tables and materialized views that exist; at a URI, those that are declared.
 
     Rows that were stored when a view was still materialized are left out.
     """
-    names = table_names(settings, [name for table in find_tables(settings) for name in table.tables])
+    declared_names = {name for table in find_tables(settings) for name in table.tables}
+    declared_names |= {view.name for view in find_views(settings)}
     view_names = _views_without_rows(settings)
-    return [name for name in names if name not in view_names]
+    return [name for name in table_names(settings, declared_names) if name not in view_names]
 
 
 def _views_without_rows(settings: Settings) -> set[str]:

@@ -24,7 +24,8 @@ from lakehouse.settings.project import (
     variables_in_file,
 )
 from lakehouse.settings.spark_conf import is_of_session, parse_properties, parse_spark_conf
-from lakehouse.settings.store import Store
+from lakehouse.settings.store import Store, keep_copies_in
+from lakehouse.settings.store_access import declare_access
 
 _CAUSES = {
     "value_error": "{error}",
@@ -181,6 +182,20 @@ class Settings(BaseSettings):
         True,
         description="Whether a commit to a local disk is synced, to survive a power cut, before it is reported.",
     )
+    store_endpoint: shapes.Url | None = Field(
+        None, description="http(s)://host:port of the store of the tables. Unset: AWS_ENDPOINT_URL, else AWS itself."
+    )
+    store_region: str | None = Field(None, description="Region of the bucket of the tables. Unset: AWS_REGION.")
+    store_access_key: shapes.Secret | None = Field(
+        None, description="Access key for the bucket of the tables. Unset: that of AWS_*, a profile or a role."
+    )
+    store_secret_key: shapes.Secret | None = Field(None, description="Its secret key; neither is ever shown.")
+    store_path_style: bool | None = Field(
+        None, description="Whether the address of an object begins with the endpoint, not the bucket. Unset: it does."
+    )
+    store_writers: Literal["many", "one"] = Field(
+        "many", description="Say one if nothing writes the tables in S3 at the same time, not even another Spark."
+    )
     jars: shapes.Folder = Field(
         Path("~/.cache/lakehouse/jars"), description="Cache of the jars, shared by all clones on a machine."
     )
@@ -210,7 +225,28 @@ class Settings(BaseSettings):
                 f" {PREFIX}SPARK_REMOTE runs already; set it there"
             )
         self._require_both("kafka_client_certificate_file", "kafka_client_key_file")
+        self._require_both("store_access_key", "store_secret_key")
+        self._open_store()
         return self
+
+    def _open_store(self) -> None:
+        """Let this process reach the bucket of the tables as these settings say; copies of logs lie in the home."""
+        bucket = self.store.bucket
+        values = {
+            "endpoint": self.store_endpoint,
+            "region": self.store_region,
+            "key": self.store_access_key and self.store_access_key.get_secret_value(),
+            "secret": self.store_secret_key and self.store_secret_key.get_secret_value(),
+            "path_style": self.store_path_style,
+            "one_writer": self.store_writers == "one" or None,
+        }
+        set_values = {name: value for name, value in values.items() if value is not None}
+        if bucket is None and set_values:
+            name = next(name for name in sorted(self.model_fields_set) if name.startswith("store_"))
+            raise ValueError(f"{variable_of(name)} needs tables in S3, but {PREFIX}TABLES is not s3://BUCKET/...")
+        if bucket:
+            declare_access(bucket, set_values)
+            keep_copies_in(self.home_folder / "logs-of-stores")
 
     def _require_both(self, *names: str) -> None:
         """Refuse two settings of which only one is set."""
@@ -237,8 +273,7 @@ class Settings(BaseSettings):
     @cached_property
     def tables_root(self) -> str:
         """The root of the tables, an absolute path or a URI; each table is a folder of its name in it."""
-        root = self.tables or str(self.home_folder / "tables")
-        return str(Path(root).resolve()) if Store(root).is_path else root.rstrip("/")
+        return Store(self.tables or str(self.home_folder / "tables")).absolute
 
     @property
     def store(self) -> Store:

@@ -29,10 +29,8 @@ _PERCENT_CODES = {character: f"%{ord(character):02X}" for character in "=#?"}
 _SERVER = r"(\[[0-9a-fA-F:]+\]|[^\s,:/@?\[\]]+):\d+"
 _MASTER = r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://[^\s@?]+"
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-_SCHEMES = ("abfs", "abfss", "file", "gs", "hdfs", "s3", "s3a")
-"""The URI schemes that both Spark and the readers without a JVM can open."""
-_CONTAINER_SCHEMES = ("abfs", "abfss")
-"""Their URIs name a container in the place of a user."""
+_SCHEMES = ("s3", "s3a")
+"""The URI schemes of stores whose tables and files are tested, with Spark and with the readers without a JVM."""
 _MISREAD_CHARACTERS = "#%?\\[]^|"
 """Characters that some readers of Delta tables misread in a path: the history of a table would seem empty."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -118,7 +116,7 @@ def _readable() -> Iterator[None]:
 
 def _require_folder(value: Any) -> Any:
     """Refuse a folder that cannot exist: it or a parent is a file, or it is not on this machine."""
-    if not Store(str(value)).is_path:
+    if Store(str(value)).is_address:
         raise ValueError("it must be a folder on this machine")
     path = in_project(value)
     with _readable():
@@ -162,15 +160,14 @@ def require_declarations(value: str) -> str:
 
 
 def _require_root(root: str) -> str:
-    if Store(root).is_path:
+    if not Store(root).is_address:
         _require_table_folder(root)
         return str(in_project(root))
     _require_unambiguous(root, "tables cannot be read there: the address")
     address = urlsplit(root)
-    if address.scheme not in _SCHEMES:
-        raise ValueError(f"it must be a folder or a URI with one of the schemes {', '.join(_SCHEMES)}")
-    is_container = address.scheme in _CONTAINER_SCHEMES and address.password is None
-    if "@" in address.netloc and not is_container:
+    if address.scheme not in _SCHEMES or not address.netloc:
+        raise ValueError("it must be a folder or s3://BUCKET/..., the only stores that are tested")
+    if "@" in address.netloc:
         raise ValueError("it is shown in many places, so it must not contain a user or a password")
     return root
 

@@ -1,17 +1,29 @@
 """The place of tables and their files: a local disk or an object store. No other module decides which."""
 
+import atexit
 import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
-from lakehouse.errors import SetupError
+from lakehouse.settings.store_access import Access, access_of
 
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore, S3Config
+
 _FILE_SCHEME = "file:"
 # limits for an object store that does not answer; by default deltalake retries for three minutes
 _PATIENCE = {"timeout": "10s", "connect_timeout": "3s", "max_retries": "3", "retry_timeout": "15s"}
+_COPIES = list[Path]()
 
 
 @dataclass(frozen=True)
@@ -21,14 +33,24 @@ class Store:
     uri: str
 
     @property
-    def is_path(self) -> bool:
-        """Whether ``uri`` is a path: then files are read, and small batches written, without Spark."""
-        return "://" not in self.uri and not self.uri.startswith(_FILE_SCHEME)
+    def is_address(self) -> bool:
+        """Whether ``uri`` is a URI and no path."""
+        return "://" in self.uri or self.uri.startswith(_FILE_SCHEME)
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether ``uri`` is a path that depends on where it begins."""
+        return not self.is_address and not Path(self.uri).is_absolute()
+
+    @property
+    def absolute(self) -> str:
+        """The address without a slash at its end, or the path from the root of the disk with links followed."""
+        return self.uri.rstrip("/") if self.is_address else str(Path(self.uri).resolve())
 
     @property
     def folder(self) -> Path | None:
         """The folder on a local disk, also if a ``file:`` URI names it; ``None`` for an object store."""
-        if self.is_path:
+        if not self.is_address:
             return Path(self.uri)
         return Path(unquote(urlsplit(self.uri).path)) if self.uri.startswith(_FILE_SCHEME) else None
 
@@ -44,6 +66,27 @@ class Store:
         return f"s3://{self.uri.removeprefix('s3a://')}" if self.uri.startswith("s3a://") else self.uri
 
     @property
+    def access(self) -> Access:
+        """How the bucket is reached now; nothing for another store."""
+        return access_of(self.bucket) if self.bucket else Access()
+
+    @property
+    def digest(self) -> str:
+        """The name for what is kept about this place: the same for each name of the protocol."""
+        return sha256(f"{self.access.endpoint or ''} {self.duckdb_uri}".encode()).hexdigest()[:32]
+
+    def objects(self) -> "ObjectStore":
+        """The objects below this address, by their relative names."""
+        return _objects(self.duckdb_uri, self.access.with_keys())
+
+    def read_end(self, path: str, size: int) -> bytes:
+        """Read the last bytes of an object below this address; ``OSError`` if the store fails or has none."""
+        import obstore  # noqa: PLC0415 - as in ``_objects``
+
+        with store_failures():
+            return bytes(obstore.get(self.objects(), path, options={"range": {"suffix": size}}).bytes())
+
+    @property
     def lock(self) -> Path | None:
         """The lock file of the table in this folder; ``None`` for an object store."""
         return self.folder.parent / ".locks" / self.folder.name if self.folder else None
@@ -51,24 +94,59 @@ class Store:
     @property
     def options(self) -> dict[str, str] | None:
         """The storage options of deltalake for an object store; ``None`` for a local disk."""
-        return dict(_PATIENCE) if self.folder is None else None
+        if self.folder is not None:
+            return None
+        if not self.bucket:
+            return dict(_PATIENCE)
+        access = self.access.with_keys()
+        return _PATIENCE | access.options | ({"allow_http": "true"} if access.is_unencrypted else {})
 
 
-class Endpoint(NamedTuple):
-    """The address of a store with the protocol of S3 other than AWS, and whether its paths have the bucket."""
+@contextmanager
+def store_failures() -> Iterator[None]:
+    """Raise failures of an object store as ``OSError``, without the trace that they carry."""
+    from obstore.exceptions import BaseError  # noqa: PLC0415 - as above
 
-    url: str
-    path_style: bool
+    try:
+        yield
+    except BaseError as error:
+        message, _, source = str(error).partition("\n\nDebug source:")
+        cause = re.search(r'message: "([^"]+)"|(TimedOut)', source)
+        reason = f": {'timed out' if cause[2] else cause[1]}" if cause else ""
+        raise OSError(f"{message}{reason}") from None
 
 
-def s3_endpoint() -> Endpoint | None:
-    """Return the endpoint of the variables ``AWS_*`` now, or ``None`` for AWS itself.
+@lru_cache(maxsize=64)
+def _objects(uri: str, access: Access) -> "ObjectStore":
+    from obstore.store import from_url  # noqa: PLC0415 - slow to import, and tables on a disk do not need it
 
-    Raises ``SetupError`` if it is not an address.
-    """
-    name = next((name for name in _ENDPOINTS if os.environ.get(name)), None)
-    if name is None:
-        return None
-    if not os.environ[name].startswith(("http://", "https://")):
-        raise SetupError(f"{name} is not the address of a store", action=f"Write {name}=https://host:port.")
-    return Endpoint(os.environ[name], os.environ.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "").lower() != "true")
+    return from_url(
+        uri,
+        config=cast("S3Config", access.options),
+        # a large file may take minutes, but each part of an answer only seconds
+        client_options={
+            "allow_http": access.is_unencrypted,
+            "timeout": "10min",
+            "read_timeout": "10s",
+            "connect_timeout": "3s",
+        },
+        retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=15)},
+    )
+
+
+def copies_folder() -> Path:
+    """The folder for copies of what lies in object stores: in the home of the last settings, if it can be written."""
+    for folder in _COPIES:
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if os.access(folder, os.W_OK):
+                return folder
+    folder = Path(tempfile.mkdtemp(prefix="lakehouse-logs-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _COPIES.append(folder)
+    return folder
+
+
+def keep_copies_in(folder: Path) -> None:
+    """Name the folder for copies of what lies in object stores."""
+    _COPIES[:] = [folder]

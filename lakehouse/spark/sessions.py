@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pyspark
 from pyspark import SparkContext
@@ -19,7 +20,8 @@ from lakehouse.local.jars import ensure_jars, required_jars, spark_groups
 from lakehouse.local.java import EXIT_WITHOUT_MEMORY, find_java, garbage_collector
 from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, is_of_session, redaction_pattern
-from lakehouse.settings.store import s3_endpoint
+from lakehouse.settings.store import Store
+from lakehouse.settings.store_access import Access
 from lakehouse.spark.engine import engine_folder, share_lock
 from lakehouse.spark.own_session import activate, is_classic, make_exact, running_session
 from lakehouse.spark.own_spark import start_spark, stop_spark
@@ -77,7 +79,16 @@ _STORE_VARIABLES = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR")
 _LOG_STORE = "lakehouse.ConditionalLogStore"  # Delta's default for S3 loses commits of two writers, without an error
 _LOG_STORES, _S3A = "spark.delta.logStore.", "spark.hadoop.fs.s3a."
 _S3 = {
+    # keys in settings of Hadoop, else those that the AWS SDK finds: variables, web identity, a profile, a role
+    f"{_S3A}aws.credentials.provider": "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider,"
+    "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider,"
+    "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
     "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",  # the name that other readers have, too
+    # a store that does not answer: by default, the file system and the SDK below it repeat each request for minutes
+    f"{_S3A}attempts.maximum": "2",
+    f"{_S3A}retry.limit": "3",
+    f"{_S3A}connection.establish.timeout": "15s",
+    f"{_S3A}connection.timeout": "60s",
     f"{_LOG_STORES}s3.impl": _LOG_STORE,
     f"{_LOG_STORES}s3a.impl": _LOG_STORE,
 }
@@ -121,7 +132,7 @@ def _base_conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
         "spark.app.name": "lakehouse",
         # otherwise Spark creates a folder spark-warehouse in the working directory
         "spark.sql.warehouse.dir": str(settings.home_folder / "warehouse"),
-        **(_store_conf(user_conf) if settings.store.bucket else {}),
+        **(_store_conf(user_conf, settings.store) if settings.store.bucket else {}),
         **user_conf,
         **({REDACTION: redaction_pattern(user_conf)} if user_conf else {}),
         **{name: _SEPARATORS[name].join(filter(None, [user_conf.get(name), text])) for name, text in our_conf.items()},
@@ -132,14 +143,21 @@ def _base_conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
     }
 
 
-def _store_conf(user_conf: Mapping[str, str]) -> dict[str, str]:
-    """The settings for tables in S3, with the endpoint of ``AWS_*``; no other class may write their logs."""
+def _store_conf(user_conf: Mapping[str, str], store: Store) -> dict[str, str]:
+    """The settings for tables in S3 and the way to their bucket; no other class may write their logs."""
     for name in (name for name in user_conf if name.startswith(_LOG_STORES)):
         problem = f"{name} cannot be set for tables in S3: commits of two writers could be lost"
         raise SetupError(problem, action="Remove it from LAKEHOUSE_SPARK_CONF.")
-    if not (endpoint := s3_endpoint()):
-        return _S3
-    return {**_S3, f"{_S3A}endpoint": endpoint.url, f"{_S3A}path.style.access": str(endpoint.path_style).lower()}
+    bucket = f"{_S3A}bucket.{store.bucket}."
+    keys = {"access.key": store.access.key, "secret.key": store.access.secret} if store.access.of_settings else {}
+    values = {f"{_S3A}{name}": value for name, value in _place_conf(Access.of_environment()).items()}
+    values |= {f"{bucket}{name}": value for name, value in {**_place_conf(store.access), **keys}.items()}
+    return _S3 | {name: value for name, value in values.items() if value}
+
+
+def _place_conf(access: Access) -> dict[str, str | None]:
+    path_style = str(access.path_style).lower() if access.endpoint else None
+    return {"endpoint": access.endpoint, "endpoint.region": access.region, "path.style.access": path_style}
 
 
 def fingerprint(settings: Settings) -> str:
@@ -152,7 +170,7 @@ def fingerprint(settings: Settings) -> str:
     python = [os.path.realpath(sys.prefix), sys.version]  # not the name of the executable
     spark_variables = [os.environ.get(name, "") for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")]
     versions = [spark_version, *map(version, _WORKER_PACKAGES)]
-    uses_uri = not settings.store.is_path
+    uses_uri = settings.store.folder is None
     access = {name: value for name, value in os.environ.items() if uses_uri and name.startswith(_STORE_VARIABLES)}
     parts = [versions, python, spark_variables, access, _read_defaults(), _base_conf(settings, jars), _SERVER_CONF]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
@@ -182,6 +200,7 @@ def build_session(settings: Settings) -> SparkSession:
     session_conf = {name: value for name, value in settings.spark_settings.items() if is_of_session(name)}
     try:
         make_exact(session, {**session_conf, **_SESSION_CONF})
+        _require_log_store(session, settings)
     except BaseException:
         stop_session(session)
         raise
@@ -189,6 +208,20 @@ def build_session(settings: Settings) -> SparkSession:
         _USERS[session.sparkContext].add(session)
     activate(session)
     return session
+
+
+def _require_log_store(session: SparkSession, settings: Settings) -> None:
+    """Refuse a Spark that would replace commits of others in S3, unless a person says that there are no others."""
+    store = settings.store
+    name = f"{_LOG_STORES}{urlsplit(store.uri).scheme}.impl"
+    if store.bucket is None or store.access.one_writer or session.conf.get(name, "") == _LOG_STORE:
+        return
+    raise SetupError(
+        f"The Spark that is used has another class than {_LOG_STORE} for logs in S3, so commits could be lost",
+        where=settings.spark_place,
+        action=f"Start it with --conf {name}={_LOG_STORE} and the jars of: python -m lakehouse.local.jars s3 - or, if"
+        " nothing else writes these tables at the same time, set LAKEHOUSE_STORE_WRITERS=one.",
+    )
 
 
 def _join_running(session_here: SparkSession) -> SparkSession:

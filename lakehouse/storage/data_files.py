@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -35,11 +35,18 @@ ROW_GROUP = 128 * 1024 * 1024  # bytes of the largest row group that Spark write
 _GROUP_ROWS = ROW_GROUP // 2  # bytes of rows in a row group; the other half is for copies
 _MOST_REWRITTEN = 8 * ROW_GROUP  # bytes of a partition that is rewritten because of one file
 _VALUE_SIZE = 16  # most bytes of a value, except texts
+_FOOTER = 256 * 1024  # bytes from the end of a file that hold its footer, unless the file is very large
 
 
-def path_of(layout: Layout, path: str) -> Path:
-    """Return the path of a file of a table on a local disk from its path in the log."""
-    return Path(layout.uri, unquote(path))
+def read_footer(uri: str, path: str) -> pq.FileMetaData:
+    """Read the footer of a data file from its path in the log.
+
+    Raises ``OSError`` or ``ValueError`` if it cannot be read, or is larger than what one request gets from a store.
+    """
+    store = Store(uri)
+    if store.folder:
+        return pq.read_metadata(store.folder / unquote(path))
+    return pq.read_metadata(pa.BufferReader(store.read_end(unquote(path), _FOOTER)))
 
 
 def read_rows(
@@ -47,34 +54,35 @@ def read_rows(
 ) -> DataFrame:
     """Return at least the rows of a version of a table that are in these partitions (``None``: all rows).
 
-    The rows are read directly from files if this is the newest version of a table on a local disk with reader
-    protocol 1, its files are few, and the folder of each names its partition.
+    The rows are read directly from files if this is the newest version of a table with reader protocol 1, its files are
+    few, and the folder of each names its partition.
     """
-    table = open_table(layout.uri) if Store(layout.uri).is_path else None
+    table = open_table(layout.uri)
     if table is None or table.version() != version or table.protocol().min_reader_version > 1:
         return read_table(spark, layout, version)
     files = active_files(table, layout.uri, layout.partition_by, partitions)
     if not 0 < files.num_rows <= MOST_FILES:
         return read_table(spark, layout, version)
-    located_files = [(path_of(layout, file["path"]), file["partition"]) for file in files.to_pylist()]
-    if not all(_is_in_partition_folder(layout, path, partition) for path, partition in located_files):
+    paths = [unquote(path) for path in files["path"].to_pylist()]
+    if not all(map(partial(_is_in_partition_folder, layout), paths, files["partition"].to_pylist())):
         return read_table(spark, layout, version)
     schema = StructType.fromJson(json.loads(table.schema().to_json()))
     try:
         reader = spark.read.schema(schema).option("basePath", layout.uri)
-        rows = reader.parquet(*(str(path) for path, _ in located_files))
+        rows = reader.parquet(*(f"{layout.uri}/{path}" for path in paths))
     except PySparkException:  # a file is missing: the error of Delta names the table
         return read_table(spark, layout, version)
     return rows.select(*(f"`{name}`" for name in schema.names))
 
 
-def _is_in_partition_folder(layout: Layout, path: Path, partition: str | None) -> bool:
-    """Whether Spark reads the path as a data file, and its folder as the partition that the log records."""
-    folder = Path(layout.uri)
-    if layout.partition_by:
-        folder /= f"{layout.partition_by}={_NULL_PARTITION if partition is None else partition}"
-    is_data_file = not path.name.startswith((".", "_")) and not _PATTERN_CHARACTERS & {*str(path)}
-    return path.parent == folder and is_data_file and path.exists()
+def _is_in_partition_folder(layout: Layout, path: str, partition: str | None) -> bool:
+    """Whether Spark reads a relative path as a data file, and its folder as the partition that the log records."""
+    folder, _, name = path.rpartition("/")
+    partition_name = _NULL_PARTITION if partition is None else partition
+    is_in_place = folder == (f"{layout.partition_by}={partition_name}" if layout.partition_by else "")
+    is_data_file = not name.startswith((".", "_")) and not _PATTERN_CHARACTERS & {*layout.uri, *path}
+    table_folder = Store(layout.uri).folder
+    return is_in_place and is_data_file and (table_folder is None or (table_folder / path).exists())
 
 
 def writer_properties(rows: pa.Table) -> WriterProperties:
@@ -102,7 +110,7 @@ def partitions_without_codec(layout: Layout) -> set[str | None]:
     ``None`` is the partition of NULL, or a table without partitions. A file whose name contains a codec, as in Spark's
     files and ours, is not opened. A partition that is larger than a gibibyte is left to the next compaction.
     """
-    table = open_table(layout.uri) if Store(layout.uri).is_path else None
+    table = open_table(layout.uri) if Store(layout.uri).folder else None
     if table is None:
         return set()
     files = active_files(table, layout.uri, layout.partition_by).to_pylist()
@@ -110,14 +118,14 @@ def partitions_without_codec(layout: Layout) -> set[str | None]:
     for file in files:
         partition_sizes[file["partition"]] += file["size"]
     files_to_check = [file for file in files if partition_sizes[file["partition"]] <= _MOST_REWRITTEN]
-    return {file["partition"] for file in files_to_check if _is_uncompressed(path_of(layout, file["path"]))}
+    return {file["partition"] for file in files_to_check if _is_uncompressed(layout.uri, file["path"])}
 
 
-def _is_uncompressed(file: Path) -> bool:
-    if "." in file.stem:
+def _is_uncompressed(uri: str, path: str) -> bool:
+    if "." in Path(unquote(path)).stem:
         return False
     try:
-        metadata = pq.read_metadata(file)
+        metadata = read_footer(uri, path)
     except (OSError, ValueError):  # missing or damaged: Spark reports it
         return False
     groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))

@@ -1,17 +1,16 @@
 """Writes few rows without Spark: deltalake makes the same fenced commit as ``spark_writer``.
 
 Spark needs half a second to plan such a commit and to compute the table's state, deltalake some milliseconds.
-``eligibility`` decides if deltalake may write: only on a local disk, where our lock excludes other writers, and only
-into a table for which deltalake writes the same as Spark. In all other cases ``spark_writer`` writes the same rows.
+``eligibility`` decides if deltalake may write a batch: only into a table for which deltalake writes the same as Spark.
+In all other cases ``spark_writer`` writes the same rows. A store has no lock: there, a commit
+fails if its version is taken, and is planned again.
 """
 
 import json
 import shutil
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -23,15 +22,17 @@ from lakehouse.decoding.staged import REMOVES, STALE
 from lakehouse.errors import ConflictError, TableDamagedError, TableError
 from lakehouse.ledger.commits import Commit, Entry, Upkeep
 from lakehouse.ledger.durability import require_undamaged, sync_commits
-from lakehouse.ledger.ledger import Ledger, app_id, read_ledger
+from lakehouse.ledger.ledger import app_id
 from lakehouse.ledger.log import open_uncached
-from lakehouse.ledger.log_files import LOG
+from lakehouse.ledger.log_copies import LOG
 from lakehouse.ledger.table_failures import write_failures
+from lakehouse.settings.store import Store
 from lakehouse.storage.data_files import DataFile, writer_properties
 from lakehouse.storage.eligibility import supports_links
 from lakehouse.storage.layout import Layout, partitions_sql
 from lakehouse.storage.lock import table_lock
 from lakehouse.storage.spark_writer import commit_without_spark
+from lakehouse.storage.store_drafts import ReadFiles, draft_table, files_in, no_files
 
 _HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 _CHECKPOINTS = 10  # commits per checkpoint, as in Spark; deltalake itself makes fewer checkpoints
@@ -47,7 +48,7 @@ def append_quickly(layout: Layout, rows: pa.Table, commit: Commit) -> Entry:
     def write(table: DeltaTable) -> None:
         write_deltalake(table, _cast_rows(rows, table), mode="append", **_fence(layout, rows, commit))
 
-    return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
+    return _commit_planned(layout, commit, write, no_files)
 
 
 def append_nothing(layout: Layout, commit: Commit) -> Entry:
@@ -56,7 +57,7 @@ def append_nothing(layout: Layout, commit: Commit) -> Entry:
     def write(table: DeltaTable) -> None:
         _append_no_rows(layout, table, commit)
 
-    return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
+    return _commit_planned(layout, commit, write, no_files)
 
 
 def _append_no_rows(layout: Layout, table: DeltaTable, commit: Commit) -> None:
@@ -83,7 +84,7 @@ def add_files(layout: Layout, files: Sequence[DataFile], commit: Commit) -> Entr
         properties = _commit_properties(layout, commit, counts)
         table.create_write_transaction(actions, "append", table.schema(), **properties)
 
-    return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
+    return _commit_planned(layout, commit, write)
 
 
 def upsert_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], deleted_column: str, commit: Commit) -> Entry:
@@ -103,7 +104,7 @@ def upsert_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], deleted_c
         if table.version() == commit.table_version:  # deltalake skips the commit if a merge changes nothing (seen)
             _append_no_rows(layout, table, commit)
 
-    return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
+    return _commit_planned(layout, commit, write, files_in(layout))
 
 
 def write_quickly(
@@ -128,37 +129,33 @@ def write_quickly(
         merge = merge.when_matched_update(_from_source([name for name in layout.names if name not in key]))
         merge.when_not_matched_insert(_from_source(layout.names), f"NOT s.{STALE}").execute()
 
-    return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
+    return _commit_planned(layout, commit, write, files_in(layout, partitions))
 
 
 def replace_all(layout: Layout, rows: pa.RecordBatchReader, commit: Commit) -> Entry:
-    """Replace every row and column of a table on a local disk in one commit that carries ``commit``.
+    """Replace every row and column of a table in one commit that carries ``commit``.
 
-    The rows are written as they are read, never all in memory. A new table must exist without rows (``create_empty``).
-    Files that nobody needs any more are removed with every tenth commit. Raises what ``append_quickly`` raises.
+    The rows are written as they are read, never all in memory. Files that nobody needs any more are removed with every
+    tenth commit. Raises what ``append_quickly`` raises.
     """
 
     def write(table: DeltaTable) -> None:
         fence = _fence(layout, rows.schema.empty_table(), commit)
         write_deltalake(table, rows, mode="overwrite", schema_mode="overwrite", **fence)
 
-    entry = commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
+    entry = _commit_planned(layout, commit, write, no_files)
     if entry.version % _CHECKPOINTS == 0:
         _remove_old_files(layout, commit.run)
     return entry
 
 
-def create_empty(layout: Layout, schema: pa.Schema) -> None:
-    """Create a table on a local disk without rows, unless it exists."""
-    with table_lock(layout.uri, layout.name), write_failures(layout.uri):
-        if open_uncached(layout.uri) is None:
-            DeltaTable.create(layout.uri, schema, description=layout.doc, configuration=dict(layout.properties))
-
-
 def _remove_old_files(layout: Layout, run: str) -> None:
-    """Remove the files and log entries that the retention of a table no longer needs."""
+    """Remove the files and log entries that the retention of a table no longer needs.
+
+    If another writer replaces the rows of a table in a store meanwhile, a later commit removes what stays.
+    """
     properties = CommitProperties(custom_metadata={"userMetadata": Upkeep(run=run).model_dump_json()})
-    with table_lock(layout.uri, layout.name), write_failures(layout.uri):
+    with suppress(CommitFailedError), table_lock(layout.uri, layout.name), write_failures(layout.uri):
         table = open_uncached(layout.uri)
         if table is not None and table.vacuum(full=True):
             table.vacuum(None, False, full=True, commit_properties=properties, post_commithook_properties=_HOOKS)
@@ -176,8 +173,9 @@ def restore_version(layout: Layout, version: int, planned_on: int) -> None:
 
     def write(table: DeltaTable) -> None:
         message = f"Version {version} of {layout.name} cannot be restored"
+        properties = CommitProperties(max_commit_retries=0)
         try:
-            table.restore(version, post_commithook_properties=_HOOKS)
+            table.restore(version, commit_properties=properties, post_commithook_properties=_HOOKS)
         except DeltaError as error:
             if "missing file" in str(error):
                 action = "Choose a newer version, or use a backup of the table."
@@ -190,7 +188,8 @@ def restore_version(layout: Layout, version: int, planned_on: int) -> None:
                 f"{message}: {error}", where=layout.uri, action=spark_advice(layout.uri, version)
             ) from error
 
-    if not supports_links(Path(layout.uri, LOG)):
+    folder = Store(layout.uri).folder
+    if folder and not supports_links(folder / LOG):
         message = f"The disk of {layout.name} has no hard links, which this command needs"
         raise TableError(message, where=layout.uri, action=spark_advice(layout.uri, version))
 
@@ -250,20 +249,42 @@ def _commit_properties(layout: Layout, commit: Commit, info: Mapping[str, Any] |
     return {"commit_properties": properties, "post_commithook_properties": _HOOKS}
 
 
-def _write_planned(layout: Layout, planned_on: int, write: Callable[[DeltaTable], None]) -> None:
-    """Write the table only if it still has the version that the commit was planned on."""
-    with write_failures(layout.uri):
+def _commit_planned(
+    layout: Layout, commit: Commit, write: Callable[[DeltaTable], None], read_files: ReadFiles | None = None
+) -> Entry:
+    return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write, read_files))
+
+
+def _write_planned(
+    layout: Layout, planned_on: int, write: Callable[[DeltaTable], None], read_files: ReadFiles | None = None
+) -> None:
+    """Write the table only if it still has the version that the commit was planned on.
+
+    If ``read_files`` is given, a commit into an object store is drafted on the local disk.
+    """
+    with _commit_failures(layout):
+        if read_files and Store(layout.uri).folder is None:
+            with draft_table(layout.uri, planned_on, read_files, _CHECKPOINTS) as draft:
+                return write(draft)
         table = open_uncached(layout.uri)
-        try:
-            if table is None or table.version() != planned_on:
-                raise CommitFailedError(f"It is no longer at version {planned_on}")
-            _delete_checksums(layout, f"{table.version() + 1:020d}.json")
-            write(table)
-        except CommitFailedError as error:
-            message = f"Another writer changed {layout.name} since it was read"
-            raise ConflictError(message, where=layout.uri, action=layout.conflict_advice) from error
+        if table is None or table.version() != planned_on:
+            raise CommitFailedError(f"It is no longer at version {planned_on}")
+        _delete_checksums(layout, f"{table.version() + 1:020d}.json")
+        write(table)
     if table.version() % _CHECKPOINTS == 0:
         _write_checkpoint(layout, table)
+    return None
+
+
+@contextmanager
+def _commit_failures(layout: Layout) -> Iterator[None]:
+    """Raise ``ConflictError`` if the version of a commit is taken, and ``TableError`` if the disk or table fails."""
+    try:
+        with write_failures(layout.uri):
+            yield
+    except CommitFailedError as error:
+        message = f"Another writer changed {layout.name} since it was read"
+        raise ConflictError(message, where=layout.uri, action=layout.conflict_advice) from error
 
 
 def _write_checkpoint(layout: Layout, table: DeltaTable) -> None:
@@ -282,31 +303,45 @@ def _delete_checksums(layout: Layout, *file_names: str) -> None:
 
     Delta reads a damaged last checkpoint three times, a second apart, in each new session.
     """
-    for file_name in file_names:
-        Path(layout.uri, LOG, f".{file_name}.crc").unlink(missing_ok=True)
+    if folder := Store(layout.uri).folder:
+        for file_name in file_names:
+            (folder / LOG / f".{file_name}.crc").unlink(missing_ok=True)
 
 
-def create_with_rows(layout: Layout, rows: pa.RecordBatchReader, plan: Callable[[Ledger], Commit]) -> Entry:
-    """Create a table with rows in a folder next to its own, and then rename the folder.
+def create_with_rows(layout: Layout, rows: pa.RecordBatchReader, commit: Commit) -> Entry:
+    """Create a table with rows in one commit, its first version, which carries ``commit``.
 
-    ``plan`` returns the commit of the rows, given the ledger of the table without rows. After a failure or a crash
-    there is no table; the next run removes what is left. Raises ``ConflictError`` if another process created the table
-    first, and what ``replace_all`` raises.
+    On a local disk, it is created in a folder next to its own, which is then renamed. After a failure or a crash, the
+    table does not exist; the next run removes what is left, in a store with the tenth commit. Raises ``ConflictError``
+    if another process created the table first, and what ``replace_all`` raises.
     """
-    draft = replace(layout, uri=str(Path(layout.uri).with_name(f".{layout.name}.new")))
-    with table_lock(layout.uri, layout.name):
+    return commit_without_spark(layout, commit, lambda: _create(layout, rows, commit))
+
+
+def _create(layout: Layout, rows: pa.RecordBatchReader, commit: Commit) -> None:
+    folder = Store(layout.uri).folder
+    with _commit_failures(layout):
         if open_uncached(layout.uri) is not None:
-            message = f"Another writer created {layout.name}"
-            raise ConflictError(message, where=layout.uri, action=layout.conflict_advice)
-        shutil.rmtree(draft.uri, ignore_errors=True)
+            raise CommitFailedError("It exists")
+        if folder is None:
+            _write_new(layout, layout.uri, rows, commit)
+            return
+        draft = folder.with_name(f".{layout.name}.new")
+        shutil.rmtree(draft, ignore_errors=True)
         try:
-            create_empty(draft, rows.schema)
-            entry = replace_all(draft, rows, plan(read_ledger(draft.uri, layout.name)))
-            with write_failures(layout.uri):
-                shutil.rmtree(layout.uri, ignore_errors=True)  # what an interrupted creation left
-                Path(draft.uri).rename(layout.uri)
+            _write_new(layout, str(draft), rows, commit)
+            shutil.rmtree(folder, ignore_errors=True)  # what an interrupted creation left
+            draft.rename(folder)
         finally:
-            shutil.rmtree(draft.uri, ignore_errors=True)
-        if layout.sync:
-            sync_commits(layout.uri)
-    return entry
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def _write_new(layout: Layout, uri: str, rows: pa.RecordBatchReader, commit: Commit) -> None:
+    fence, properties = _fence(layout, rows.schema.empty_table(), commit), dict(layout.properties)
+    place: dict[str, Any] = {"storage_options": Store(uri).options}
+    try:
+        write_deltalake(uri, rows, description=layout.doc, configuration=properties, **place, **fence)
+    except DeltaError as error:
+        if _version(layout) is None:
+            raise
+        raise CommitFailedError("It exists by now") from error

@@ -1,4 +1,4 @@
-"""Decides if deltalake may write few rows: only if the table and its disk make the result the same as Spark's.
+"""Decides if deltalake may write few rows: only if the table and its place make the result the same as Spark's.
 
 If a condition is not met or not known, the answer is no, and Spark writes the same rows.
 """
@@ -11,16 +11,15 @@ from functools import lru_cache
 from pathlib import Path
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field
 from deltalake.schema import StructType
 
 from lakehouse.decoding.nested_types import nested
 from lakehouse.ledger.log import open_table
-from lakehouse.ledger.log_files import LOG
+from lakehouse.ledger.log_copies import LOG
 from lakehouse.ledger.versions import active_files
 from lakehouse.settings.store import Store
-from lakehouse.storage.data_files import MOST_FILES, path_of
+from lakehouse.storage.data_files import MOST_FILES, read_footer
 from lakehouse.storage.layout import STATISTICS, TEXT_TYPES, Layout, paths
 
 MOST_ROWS = 500_000  # of a commit, in the memory of this process
@@ -53,7 +52,8 @@ def can_append_quickly(layout: Layout, rows: int | None, text: int | None = None
 
 def can_add_files(layout: Layout) -> bool:
     """Whether a commit may name data files that were written into the folder of the table, without Spark."""
-    return layout.partition_by is None and _open_eligible(layout, 0) is not None
+    is_here = Store(layout.uri).folder is not None
+    return layout.partition_by is None and is_here and _open_eligible(layout, 0) is not None
 
 
 def can_merge_quickly(
@@ -72,19 +72,20 @@ def can_merge_quickly(
         return False
     if (pc.sum(files["rows"]).as_py() or 0) > _MOST_TARGET_ROWS:
         return False
-    sizes = [_size_to_copy(path_of(layout, path)) for path in files["path"].to_pylist()]
+    sizes = [_size_to_copy(layout.uri, path) for path in files["path"].to_pylist()]
     return None not in sizes and sum(filter(None, sizes)) <= _MOST_FILE_BYTES
 
 
 def _open_eligible(layout: Layout, rows: int | None) -> DeltaTable | None:
-    if rows is None or rows > MOST_ROWS or not Store(layout.uri).is_path or not _has_equal_bounds(layout):
+    if rows is None or rows > MOST_ROWS or not _has_equal_bounds(layout):
         return None
     if any(nested(column.type) and not column.fields for column in layout.columns):
         return None
     table = open_table(layout.uri)
     if table is None or (table.version() + 1) % _SPARK_INTERVAL == 0 or not _is_supported(table, layout):
         return None
-    return table if supports_links(Path(layout.uri, LOG)) else None
+    folder = Store(layout.uri).folder
+    return table if folder is None or supports_links(folder / LOG) else None
 
 
 def _has_equal_bounds(layout: Layout) -> bool:
@@ -152,17 +153,21 @@ def supports_links(folder: Path) -> bool:
     return True
 
 
-@lru_cache(maxsize=1_000)  # no file of a table ever changes
-def _size_to_copy(file: Path) -> int | None:
+def _size_to_copy(uri: str, path: str) -> int | None:
     """Return the uncompressed bytes of a file; ``None`` if a copy by deltalake would change its values.
 
     deltalake reads INT96, Spark's default type for times, as nanoseconds (seen: the year 9999 became 1816). It reads
     days before 1582, which old Spark versions wrote in another calendar, as days of today's calendar.
     """
     try:
-        metadata = pq.read_metadata(file)
-    except (OSError, ValueError):  # missing or damaged: Spark reports it
+        return _read_size_to_copy(uri, path)
+    except (OSError, ValueError):  # missing, damaged, or in a store that fails now: Spark reports it
         return None
+
+
+@lru_cache(maxsize=1_000)  # no file of a table ever changes
+def _read_size_to_copy(uri: str, path: str) -> int | None:
+    metadata = read_footer(uri, path)
     is_legacy = any(key.startswith(b"org.apache.spark.legacy") for key in metadata.metadata or ())
     if is_legacy or any(metadata.schema.column(i).physical_type == "INT96" for i in range(len(metadata.schema))):
         return None

@@ -27,10 +27,12 @@ from filelock import FileLock, Timeout
 
 from lakehouse.errors import LockedError, SetupError, TableError
 from lakehouse.ledger.durability import sync_path
+from lakehouse.ledger.log_copies import look_again
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.settings.store import Store
 from lakehouse.spark.engine import is_engine_running, read_address
 from lakehouse.storage.lock_holder import holder_of, note_holder
+from lakehouse.storage.store_probe import require_conditions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -187,16 +189,20 @@ def _end_statement(writer: Writer) -> bool:
 
 @contextmanager
 def table_lock(uri: str, name: str) -> Iterator[None]:
-    """Hold the lock of a table for one statement; only a table on a local disk has a lock.
+    """Hold the lock of a table for one statement; in an object store, its log is looked at again after the statement.
 
     The lock file is next to the table, and the lock is released when its process ends for any reason. Statements that
     an ended process left running on an engine are ended first. Raises ``LockedError`` if other writers hold the lock
     for more than two minutes. Raises ``TableError`` if the disk refuses the lock, or if it is unknown whether such a
-    statement has ended. Nothing is written then.
+    statement has ended, and what ``require_conditions`` raises. Nothing is written then.
     """
     file = Store(uri).lock
     if file is None:
-        yield
+        require_conditions(uri.rpartition("/")[0])
+        try:
+            yield
+        finally:
+            look_again()
         return
     lock = FileLock(file)
     try:

@@ -17,6 +17,7 @@ from uuid import UUID
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake.fs import DeltaStorageHandler
 from pyarrow.parquet import ParquetFile
 
 from lakehouse.declaration.export import CHANGE_COLUMNS
@@ -121,7 +122,7 @@ def _changes_of(version: int, actions: Sequence[Action]) -> VersionChanges:
 def place_of(path: str) -> str:
     """Return the place of a file from its path in the log; a file of a clone is outside of the table."""
     store = Store(path)
-    return unquote(path) if store.is_path else str(store.folder or path)
+    return str(store.folder or path) if store.is_address else unquote(path)
 
 
 def _vector_path(text: str) -> str:
@@ -134,7 +135,7 @@ def _vector_path(text: str) -> str:
 def read_change_batches(
     table: DeltaTable, uri: str, since: int, until: int, names: Sequence[str]
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Read what changed in columns of a table on a local disk after version ``since``, up to ``until``, in their order.
+    """Read what changed in columns of a table after version ``since``, up to ``until``, in their order.
 
     A column that a file does not have is NULL. Raises ``ChangesGoneError``, also while batches are read, if the changes
     cannot be continued: versions or files are gone, one of them is a RESTORE, or a value cannot be converted to the
@@ -150,7 +151,7 @@ def read_change_batches(
     _require_partitions(changes, table.metadata().partition_columns)
     types = pa.schema(table.schema().to_arrow())
     schema = pa.schema([*(types.field(name) for name in names), *_CHANGE_FIELDS])
-    return schema, (batch for version_changes in changes for batch in _read_version(Path(uri), version_changes, schema))
+    return schema, (batch for version_changes in changes for batch in _read_version(uri, version_changes, schema))
 
 
 def _require_readable(changes: VersionChanges) -> None:
@@ -170,12 +171,12 @@ def _require_partitions(changes: Sequence[VersionChanges], names: Sequence[str])
             raise ChangesGoneError(f"version {version_changes.number} has a file without the values of its partition")
 
 
-def _read_version(table: Path, changes: VersionChanges, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _read_version(uri: str, changes: VersionChanges, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     constants = {_VERSION: changes.number, _TIME: committed_at(changes.info)}
     try:
         for file in changes.files:
             values = {**file.partition, **constants, **({_TYPE: file.change} if file.change else {})}
-            with ParquetFile(table / file.path, coerce_int96_timestamp_unit="us") as parquet:
+            with ParquetFile(_open_file(uri, file.path), coerce_int96_timestamp_unit="us") as parquet:
                 names = [name for name in schema.names if name in parquet.schema_arrow.names]
                 for batch in parquet.iter_batches(_BATCH_ROWS, columns=names):
                     columns = [_column(batch, field, values) for field in schema]
@@ -186,6 +187,15 @@ def _read_version(table: Path, changes: VersionChanges, schema: pa.Schema) -> It
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         message = f"changes of version {changes.number} cannot be read with the columns of today: {error}"
         raise ChangesGoneError(message) from None
+
+
+def _open_file(uri: str, path: str) -> Path | pa.PythonFile:
+    """Return a file of a table for its reader; raises ``FileNotFoundError`` if it is gone from a store."""
+    folder = Store(uri).folder
+    if folder:
+        return folder / path
+    root, _, name = path.rpartition("/") if Store(path).is_address else (uri, "", path)
+    return DeltaStorageHandler(root, Store(root).options).open_input_file(name)
 
 
 def _column(batch: pa.RecordBatch, field: pa.Field, constants: Mapping[str, Any]) -> pa.Array:

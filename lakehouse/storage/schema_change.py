@@ -44,8 +44,8 @@ def rewrite_table(
     Calls ``before_rewrite`` after it has excluded our other writers; an exception that it raises ends the rewrite.
 
     Raises ``TableError`` if a value would change; nothing is written then. Raises ``ConflictError`` if another writer
-    of lakehouse was first. Raises ``TableError`` if another program committed between reading and writing: the rewrite
-    undoes that commit, and a RESTORE to it brings it back.
+    of lakehouse was first. Raises ``TableError`` if another program changed rows between reading and writing: the
+    rewrite undoes that commit, and a RESTORE to it brings it back. Upkeep in between, as in a store, changes no row.
     """
     if diff.stored_partitions is not None or diff.recast_columns:
         restrict_statistics(
@@ -57,12 +57,15 @@ def rewrite_table(
         rows = read_table(spark, layout, ledger.version)
         commit = ledger.next_commit("rewrite", "")
         entry = commit_overwrite(spark, layout, _convert_rows(layout, diff, scope, rows), commit)
-    if entry.version != ledger.version + 1:
+    versions_between = {*range(ledger.version + 1, entry.version)}
+    undone_versions = versions_between and versions_between - read_ledger(layout.uri, layout.name).unchanged_versions
+    if undone_versions:
+        version = max(undone_versions)
         raise TableError(
-            f"{layout.name} was rewritten while another program wrote version {entry.version - 1}",
+            f"{layout.name} was rewritten while another program wrote version {version}",
             where=layout.uri,
             action="The rewrite undid what that program wrote. Restore its version, then run the rewrite again."
-            f" {restore_advice(layout.uri, entry.version - 1)}",
+            f" {restore_advice(layout.uri, version)}",
         )
 
 

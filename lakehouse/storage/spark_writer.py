@@ -14,7 +14,8 @@ from lakehouse.ledger.commit_infos import metadata_of
 from lakehouse.ledger.commits import MERGED, Commit, Entry, Upkeep
 from lakehouse.ledger.durability import require_undamaged, sync_commits
 from lakehouse.ledger.ledger import app_id, find_commit
-from lakehouse.ledger.log import open_uncached, read_history
+from lakehouse.ledger.log import open_table, read_history
+from lakehouse.ledger.log_copies import look_again
 from lakehouse.ledger.restores import named_version
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.lock import table_lock
@@ -64,14 +65,18 @@ def run_upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "
 @contextmanager
 def _require_commit(layout: Layout, is_made: Callable[[Mapping[str, Any]], bool]) -> Iterator[None]:
     """Raise ``TableError`` if no commit that was made in this block fits: Spark may report success without one."""
-    table = open_uncached(layout.uri)
-    before = table.version() if table else -1
+    before = _newest_version(layout)
     yield
-    table = open_uncached(layout.uri)
-    count = (table.version() if table else -1) - before
+    count = _newest_version(layout) - before
     if not any(map(is_made, read_history(layout.uri, count) if count > 0 else ())):
         message = f"Spark reported success, but made no commit in {layout.name}"
         raise TableError(message, where=layout.uri, action="Nothing was changed. Run it again.")
+
+
+def _newest_version(layout: Layout) -> int:
+    look_again()
+    table = open_table(layout.uri)
+    return table.version() if table else -1
 
 
 def read_table(spark: SparkSession, layout: Layout, version: int | None = None) -> DataFrame:

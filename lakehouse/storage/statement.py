@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.errors import EngineLostError
 from lakehouse.errors.troubles import Trouble, has_trouble
+from lakehouse.ledger.log_copies import look_again
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.settings.store import Store
 from lakehouse.spark.engine import ENGINE
@@ -45,6 +46,7 @@ def run_statement(
     try:
         running_statement.wait(uri)
     finally:
+        look_again()
         if not running_statement.is_answered:
             _abandon_session(spark)
         elif note:

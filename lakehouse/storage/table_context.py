@@ -1,5 +1,7 @@
 """The context of a step, the ledger of its merged table, and the retry after conflicts with other writers."""
 
+import random
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,6 +14,7 @@ from lakehouse.errors import ConflictError, LakehouseError, LedgerError, NotCons
 from lakehouse.ledger.commit_infos import progress_by_stream
 from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_of, require_progress
+from lakehouse.ledger.log_copies import look_again
 from lakehouse.ledger.versions import holds_files
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
 
     from lakehouse.storage.stored_table import StoredTable
 
-_ATTEMPTS = 5  # plans of a step before it gives up because of other writers
+_ATTEMPTS = 8  # plans of a step before it gives up because of other writers
+_WAIT = 0.05  # most seconds before the second attempt; it doubles with each
 T = TypeVar("T")
 RetriedErrors = tuple[type[Exception], ...]
 
@@ -34,7 +38,7 @@ FORMER, REBUILT, SWITCH = ".former", ".rebuilt", "switch.json"
 
 def require_no_switch(settings: Settings, table: StreamTable) -> None:
     """Raise ``LakehouseError`` if a rebuild died while it moved the tables of a declaration."""
-    if not settings.store.is_path:
+    if settings.store.folder is None:
         return
     for folder in (REBUILT, FORMER):
         file = Path(settings.tables_root, folder, table.name, SWITCH)
@@ -120,10 +124,13 @@ def _require_progress(table: StreamTable, ledger: Ledger) -> Ledger:
 def retry_on_conflict(step: Callable[[], T], retried_errors: RetriedErrors = (ConflictError,)) -> T:
     """Run a step, and plan it again after a conflict with another writer, or after ``retried_errors``.
 
-    It gives up after ``_ATTEMPTS`` attempts.
+    It gives up after ``_ATTEMPTS`` attempts. Between them it waits at random, so that writers of several machines do
+    not meet again.
     """
-    for _ in range(_ATTEMPTS - 1):
+    for attempt in range(_ATTEMPTS - 1):
         with suppress(*retried_errors), spark_failures():
             return step()
+        look_again()
+        time.sleep(random.uniform(0, _WAIT * 2**attempt))  # noqa: S311 - no secret
     with spark_failures():
         return step()

@@ -22,6 +22,14 @@ PLANS = (
     "full/integration/test_another_row.py",
     "real/test_text_keys.py",
 )
+STORE = (
+    "real/test_newest_wins.py",
+    "real/test_derived.py",
+)
+HISTORIES = "full/faults/test_model.py::test_random_histories_give_the_tables_of_the_model"
+STORE_HISTORIES = tuple(
+    f"{HISTORIES}[{kind}0]" for kind in ("with a table", "of a log table", "with deletes and truncates")
+)
 
 
 def require_passed(environment: dict[str, str], names: tuple[str, ...]) -> None:

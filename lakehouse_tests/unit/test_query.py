@@ -197,12 +197,6 @@ def test_a_table_that_cannot_be_read_stops_only_queries_that_name_it(settings: S
         query(settings, "SELECT * FROM ratings")
 
 
-def test_tables_at_a_uri_are_found_by_name(settings: Settings) -> None:
-    uri_settings = Settings(tables=f"file://{settings.tables_root}")
-    assert table_names(uri_settings, ["locations", "ratings"]) == ["locations"]
-    assert table_names(uri_settings) == []
-
-
 def test_a_table_with_a_name_that_duckdb_uses_is_refused_or_can_be_queried(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, _env_file=None)
     with duckdb.connect() as connection:

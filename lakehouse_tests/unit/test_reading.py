@@ -207,22 +207,6 @@ def test_a_version_whose_files_are_gone_is_named_when_it_is_read(tables: Path) -
     assert numbers(lakehouse.read("items")) == [0, 1, 2]
 
 
-def test_tables_at_a_uri_are_read_and_refused_in_the_same_way(
-    tmp_path: Path, tables: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tables.parent.rename(tmp_path / "home")
-    folder = tmp_path / "home" / "tables"
-    monkeypatch.setenv("LAKEHOUSE_TABLES", f"file://{folder}")
-    assert numbers(lakehouse.read("items", as_of=NOON)) == [0]
-    with pytest.raises(QueryError, match="There is no table 'item'"):
-        lakehouse.read("item")
-    table = DeltaTable(folder / "items")
-    table.delete()
-    table.vacuum(0, dry_run=False, enforce_retention_duration=False)
-    with pytest.raises(TableError, match="Files of version 1 of items are gone"):
-        lakehouse.read("items", version=1).arrow()
-
-
 def test_a_damaged_table_is_named(tables: Path) -> None:
     (tables / "items" / "_delta_log" / f"{2:020}.json").write_text("")
     with pytest.raises(TableDamagedError, match="Version 2 of items is incomplete"):

@@ -163,6 +163,7 @@ OTHER_MEANINGS = {
     "decoding/files/lines.py": "of bytes in an array",
     "decoding/conversion/times.py": "the same",
     "declaration/sql/queries.py": "a part of SQL",
+    "ledger/log_copies.py": "the name that a listing of a store begins after",
 }
 
 

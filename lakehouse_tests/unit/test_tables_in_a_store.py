@@ -120,6 +120,9 @@ def test_without_keys_or_extensions_an_error_says_what_to_do(root: str, monkeypa
     monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
     with pytest.raises(LakehouseError, match="no keys for the object store.*AWS_ACCESS_KEY_ID"):
         connections.connect(Settings(tables=root))
+    monkeypatch.setenv("AWS_PROFILE", "missing")
+    with pytest.raises(SetupError, match=r"cannot be read: .*\(missing\) could not be found.*AWS_PROFILE"):
+        connections.connect(Settings(tables=root))
     monkeypatch.setattr(connections, "find_spec", lambda name: None if "httpfs" in name else find_spec(name))
     with pytest.raises(SetupError, match=r"extension httpfs is missing.*\[s3\]"):
         connections.connect(Settings(tables=root))

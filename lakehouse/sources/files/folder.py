@@ -21,7 +21,7 @@ from lakehouse.decoding.files.contents import chunk_hashes
 from lakehouse.decoding.files.lines import FileChangedError
 from lakehouse.errors import SourceError
 from lakehouse.ledger.ledger import ledger_of
-from lakehouse.ledger.log import open_table
+from lakehouse.ledger.log import open_rows
 from lakehouse.ledger.log_files import LogCache
 from lakehouse.ledger.positions import FILE_PLACES, HeldPart, Positions, Range, SourceId, SourceState, first_of
 from lakehouse.ledger.table_failures import log_failures
@@ -108,7 +108,7 @@ def read_file_log(settings: Settings, table: StreamTable) -> FileLog:
 
 def _read(uri: str) -> FileLog:
     with log_failures(uri):
-        log_table = open_table(uri)
+        log_table = open_rows(uri)
         if log_table is None:
             return FileLog()
         names = ["number", "path", "size", "modified", "seen"]
@@ -124,7 +124,7 @@ def read_numbered(settings: Settings, table: StreamTable, numbers: Sequence[int]
     """Return the rows of files with these numbers, in order."""
     uri = settings.table_uri(table.files_name)
     with log_failures(uri):
-        log_table = open_table(uri)
+        log_table = open_rows(uri)
         rows = _SCHEMA.empty_table() if log_table is None else pa.table(log_table.to_pyarrow_table())
     is_wanted = pa.compute.is_in(rows["number"], pa.array(numbers, pa.int64()))
     return rows.filter(is_wanted).select(_SCHEMA.names).sort_by("number")

@@ -50,11 +50,9 @@ class Listing(NamedTuple):
 
 def folder_of(settings: Settings, files: Files) -> str:
     """Return the path or URI of the declared folder."""
-    if not Store(files.folder).is_path or Path(files.folder).is_absolute():
+    if not Store(files.folder).is_relative:
         return files.folder.rstrip("/")
-    root = settings.files_root
-    root = str(Path(root).resolve()) if Store(root).is_path else root
-    return f"{root.rstrip('/')}/{files.folder.strip('/')}"
+    return f"{Store(settings.files_root).absolute.rstrip('/')}/{files.folder.strip('/')}"
 
 
 def form_of(files: Files, encoding: str) -> FileForm:
@@ -71,7 +69,7 @@ def list_files(folder: str, files: Files) -> Listing:
     meanwhile.
     """
     try:
-        if not Store(folder).is_path:
+        if Store(folder).is_address:
             return Listing({path: facts for path, facts in _list_store(folder) if _is_declared(path, files)})
         root = Path(folder).stat()
         walk = _Walk(folder, re.compile(translate(files.names)))
@@ -83,7 +81,7 @@ def list_files(folder: str, files: Files) -> Listing:
 
 def _listing_error(folder: str, error: OSError) -> SourceError:
     fact = f"The folder of files cannot be read: {error.strerror or error}"
-    store_advice = "" if Store(folder).is_path else "Check that the store answers, and its credentials."
+    store_advice = "Check that the store answers, and its credentials." if Store(folder).is_address else ""
     if has_trouble(error, Trouble.UNREACHABLE):
         return SourceUnreachableError(fact, where=folder, action=store_advice or "Check the network and its server.")
     advice = "Create the folder, or correct folder= in the declaration or LAKEHOUSE_FILES."
@@ -170,7 +168,7 @@ def _facts_in(stat: os.stat_result) -> FileFacts:
 
 def facts_of(folder: str, path: str) -> FileFacts:
     """Return the facts of one file as they are now; raises ``OSError`` if it is gone or cannot be seen."""
-    if Store(folder).is_path:
+    if not Store(folder).is_address:
         return _facts_in(os.stat(f"{folder}/{path}"))  # noqa: PTH116 - takes half the time
     file_system, root = connect_to_store(folder)
     (info,) = file_system.get_file_info([f"{root}/{path}"])

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltalake import DeltaTable
@@ -98,8 +97,7 @@ class TableSource(Source):
     def uri(self) -> str:
         """The path or URI of the table that is read."""
         of = self.rows.of
-        is_name = Store(of).is_path and not Path(of).is_absolute()
-        return self.settings.table_uri(of) if is_name else of
+        return self.settings.table_uri(of) if Store(of).is_relative else of
 
     @property
     def unordered_group(self) -> str:

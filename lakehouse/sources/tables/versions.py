@@ -183,8 +183,8 @@ def _has_vectors(table: DeltaTable) -> bool:
 
 def _missing(uri: str, paths: Collection[str]) -> set[str]:
     """Return those of the files of a table that do not exist; of files in another store, none."""
-    store, own_paths = Store(uri), [path for path in paths if Store(path).is_path]
-    if store.is_path:
+    store, own_paths = Store(uri), [path for path in paths if not Store(path).is_address]
+    if store.folder:
         return {path for path in own_paths if not Path(uri, path).exists()}
     infos = DeltaStorageHandler(store.uri, store.options).get_file_info(own_paths)
     return {info.path for info in infos if info.type == FileType.NotFound}

@@ -34,6 +34,7 @@ class Target(StrEnum):
     TOPICS = "tables of topics"
     FILES = "tables of files"
     OTHER_TABLES = "tables of other tables"
+    STORES = "tables in a store"
     QUERIES = "streaming queries"
     EXPORTS = "exports"
 

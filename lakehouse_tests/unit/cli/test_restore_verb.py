@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyarrow import table as arrow_table
 
-from lakehouse.errors import ConflictError, TableDamagedError, TableError
+from lakehouse.errors import ConflictError, TableDamagedError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.durability import require_undamaged
 from lakehouse.operations.rewrite_tables import plan_restore
@@ -102,10 +102,10 @@ def test_a_version_whose_files_are_deleted_is_refused(table: WrittenTable) -> No
     assert (result.code, table.version, table.rows) == (1, 4, [1, 3])
 
 
-def test_a_table_without_a_lock_is_refused_with_the_statement_for_spark(table: WrittenTable) -> None:
+def test_a_table_at_a_uri_of_the_disk_is_restored(table: WrittenTable) -> None:
     layout = replace(merged_layout(temperatures, Settings.load()), uri=table.folder.as_uri())
-    with pytest.raises(TableError, match=rf"RESTORE TABLE delta.`{table.folder.as_uri()}` TO VERSION AS OF 1$"):
-        plan_restore(layout, 1)
+    plan_restore(layout, 1).run()
+    assert (table.version, table.rows, table.progress) == (4, [1], 1)
 
 
 def test_a_disk_without_hard_links_is_refused_with_the_statement_for_spark(

@@ -35,8 +35,16 @@ WARNING_CHECKS = {(MERGED, "rejected_share"), (MERGED, "producer_time")}
 WHOLE_TABLE_CHECKS = {
     *(
         (MERGED, name)
-        for name in ("records_accounted", "rows_accounted", "ranges_contiguous", "totals_match", "keys_unique")
+        for name in (
+            "records_accounted",
+            "rows_accounted",
+            "ranges_contiguous",
+            "totals_match",
+            "log_unchanged",
+            "keys_unique",
+        )
     ),
+    (MERGED, "keys_unique"),
     (CHANGES, "every_change_kept"),
     (ROLLUP, "rollup_equals_recomputation"),
 }

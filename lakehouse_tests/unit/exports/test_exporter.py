@@ -290,5 +290,3 @@ def test_a_folder_of_another_export_and_wrong_places_are_refused(settings: Setti
     assert not (settings.home_folder / "exports" / "prices").exists()
     with pytest.raises(TableError, match="unknown column sold_a .* Did you mean sold_at"):
         Exporter(settings, replace(WHOLE, by=None, columns=["sold_a"])).update()
-    with pytest.raises(TableError, match="only if the tables are on a local disk"):
-        Exporter(Settings(home=settings.home, tables="s3://bucket/lake"), WHOLE).update()

@@ -4,7 +4,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -152,15 +151,11 @@ def test_a_log_is_cached_once_its_last_change_is_old_enough(tmp_path: Path, monk
     assert wait_until(lambda: (len(read.versions), read(layout))[0] == len(read.versions), 10)
 
 
-def test_the_cache_is_limited_and_holds_no_tables_in_stores(tmp_path: Path) -> None:
+def test_the_cache_is_limited(tmp_path: Path) -> None:
     layout, read = create_table(tmp_path, PARIS), CachedReads(*[0] * (_MAX_VALUES + 4))
     for key in (*range(_MAX_VALUES + 1), _MAX_VALUES, 1, 0):
         read(layout, key)
     assert len(read.versions) == 2, "the first value is read again"
-    in_store = replace(layout, uri="s3://bucket/t")
-    read(in_store)
-    read(in_store)
-    assert not read.versions
 
 
 def test_a_writer_does_not_change_a_table_that_is_shared(tmp_path: Path) -> None:

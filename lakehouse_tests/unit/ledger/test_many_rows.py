@@ -77,7 +77,7 @@ def test_rows_to_merge_are_those_that_were_read_and_not_left_out() -> None:
 
 @pytest.mark.invariant("1.10")
 def test_a_commit_without_the_counts_of_rows_is_read() -> None:
-    document = '{"metadata": 18, "kind": "batch", "number": 1, "attempt": "a", "table_version": 0, "read": 3}'
+    document = '{"metadata": 19, "kind": "batch", "number": 1, "attempt": "a", "table_version": 0, "read": 3}'
     commit = parse_metadata(document)
     assert isinstance(commit, Commit)
     assert (commit.rows_read, commit.judged, commit.totals_before) == (None, 3, Totals())

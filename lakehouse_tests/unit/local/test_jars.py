@@ -24,7 +24,7 @@ from lakehouse.settings import Settings
 
 IVY = Path(jars_module.__file__).parent
 SMALL_JAR = "commons-pool2-2.13.1.jar"
-LOG_STORE = "s3/lakehouse-log-store-1.jar"
+LOG_STORE = "s3/lakehouse-log-store-2.jar"
 NO_PROXY = "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=9 -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=9"
 
 

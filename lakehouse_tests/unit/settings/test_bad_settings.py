@@ -40,10 +40,18 @@ WRONG_SETTINGS = {
         "50%",
         "a\nb",
         "ftp://host/tables",
+        "gs://bucket/tables",
+        "hdfs://host/tables",
+        "abfss://box@account.dfs.core.windows.net/tables",
+        "file:///data/tables",
+        "s3:///tables",
         "s3a://me:s3cret@bucket/tables",
         "s3://s3cret@bucket/x",
         *AMBIGUOUS_URIS,
     ),
+    "store_endpoint": ("store:8333", "ftp://host", "http://me:s3cret@host"),
+    "store_path_style": ("maybe", "2"),
+    "store_writers": ("two",),
     "declarations": ("{file}", "not/there", "two words", "dashed-name", "ends.", "~nosuch/x"),
     "kafka_bootstrap_servers": ("localhost", "localhost:0", "localhost:70000", *SERVERS_WITH_SECRETS),
     "kafka_security_protocol": ("TLS",),
@@ -80,6 +88,7 @@ WRONG_SETTINGS = {
 }
 ANY_TEXT = {"kafka_username", "kafka_password", "kafka_client_key_password"}  # tested in test_security.py
 ANY_TEXT |= {"registry_username", "registry_password", "registry_token"}  # tested in kafka/test_registry_access.py
+ANY_TEXT |= {"store_region", "store_access_key", "store_secret_key"}  # tested in test_settings.py
 ANY_TEXT |= {"serve_token"}  # tested in serve/test_problems.py
 
 

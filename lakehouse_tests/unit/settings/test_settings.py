@@ -224,8 +224,8 @@ def test_an_env_file_that_is_not_utf8_is_an_error(empty_folder: Path) -> None:
     assert ".env cannot be read" in refusal()
 
 
-@pytest.mark.parametrize("root", ["abfss://box@account.dfs.core.windows.net/tables", "s3://bucket/a b", "gs://b"])
-def test_a_root_may_be_in_any_store_that_all_readers_support(root: str) -> None:
+@pytest.mark.parametrize("root", ["s3://bucket/a b", "s3a://bucket"])
+def test_a_root_may_be_in_a_store_with_the_protocol_of_s3(root: str) -> None:
     assert Settings(tables=root, _env_file=None).tables_root == root
 
 
@@ -271,19 +271,42 @@ def test_the_project_is_searched_once_for_all_settings(empty_folder: Path, monke
 
 
 @pytest.mark.parametrize(
-    ("uri", "is_path", "folder"),
+    ("uri", "is_address", "folder"),
     [
-        ("/data/t", True, Path("/data/t")),
-        ("file:///data/a%20b", False, Path("/data/a b")),
-        ("file:/data/t", False, Path("/data/t")),
-        ("s3a://bucket/t", False, None),
-        ("abfss://container@account.dfs.core.windows.net/t", False, None),
+        ("/data/t", False, Path("/data/t")),
+        ("file:///data/a%20b", True, Path("/data/a b")),
+        ("file:/data/t", True, Path("/data/t")),
+        ("s3a://bucket/t", True, None),
+        ("abfss://container@account.dfs.core.windows.net/t", True, None),
     ],
 )
-def test_paths_file_uris_and_object_stores_are_distinguished(uri: str, is_path: bool, folder: Path | None) -> None:
+def test_paths_file_uris_and_object_stores_are_distinguished(
+    uri: str, is_address: bool, folder: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     store = Store(uri)
-    assert (store.is_path, store.folder) == (is_path, folder)
+    assert (store.is_address, store.folder) == (is_address, folder)
     assert bool(store.options) == (folder is None)
+
+
+def test_settings_of_a_store_need_tables_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_STORE_REGION", "eu-west-1")
+    assert "LAKEHOUSE_STORE_REGION needs tables in S3" in refusal()
+
+
+def test_settings_of_a_store_are_for_the_bucket_of_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of-the-environment")
+    monkeypatch.setenv("LAKEHOUSE_TABLES", "s3://tables/lake")
+    for name, value in {"ACCESS_KEY": "own", "SECRET_KEY": "secret", "ENDPOINT": "http://store:8333"}.items():
+        monkeypatch.setenv(f"LAKEHOUSE_STORE_{name}", value)
+    Settings.load()
+    access, other_access = Store("s3a://tables/lake/t").access, Store("s3://files/x").access
+    assert (access.key, access.secret, access.endpoint) == ("own", "secret", "http://store:8333")
+    assert (other_access.key, other_access.endpoint) == ("of-the-environment", None)
+    for name in ("ACCESS_KEY", "SECRET_KEY", "ENDPOINT"):
+        monkeypatch.delenv(f"LAKEHOUSE_STORE_{name}")
+    Settings.load()
+    assert Store("s3://tables/lake/t").access.key == "of-the-environment"
 
 
 def test_the_user_of_a_command_is_recorded_only_if_that_is_set() -> None:

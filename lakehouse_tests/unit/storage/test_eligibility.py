@@ -35,11 +35,10 @@ from lakehouse_tests.helpers.tables.plain_tables import (
 )
 
 
-def test_few_rows_of_a_table_on_a_local_disk_are_eligible(tmp_path: Path) -> None:
+def test_few_rows_are_eligible(tmp_path: Path) -> None:
     layout = create_table(tmp_path, PARIS)
     assert can_append_quickly(layout, 10_000) and can_merge_quickly(layout, 10_000)
     assert not can_append_quickly(layout, MOST_ROWS + 1) and not can_append_quickly(layout, None)
-    assert not can_append_quickly(replace(layout, uri="s3://bucket/t"), 1)
     assert not can_append_quickly(replace(layout, uri=str(tmp_path / "none")), 1)
 
 

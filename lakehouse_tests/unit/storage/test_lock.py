@@ -175,14 +175,6 @@ def test_a_disk_that_refuses_the_lock_is_an_error_with_advice(tmp_path: Path) ->
         pass
 
 
-@pytest.mark.invariant("11.2")
-@pytest.mark.parametrize("uri", ["s3a://bucket/t", "abfss://box@account/t", "memory://t"])
-def test_a_remote_store_needs_no_lock(uri: str) -> None:
-    assert Store(uri).lock is None
-    with table_lock(uri, "t"):
-        pass
-
-
 @pytest.mark.invariant("11.5")
 def test_a_java_process_that_still_writes_for_an_ended_process_excludes_other_writers(
     uri: str, monkeypatch: pytest.MonkeyPatch

@@ -106,7 +106,7 @@ def test_the_materialization_names_the_versions_and_the_state_of_the_table(defin
         assert record.data == {"table": "orders", "version": 1}
         assert event.metadata["rows_written"].value == rows_written
         assert event.metadata["dagster/row_count"].value == 2
-        assert event.tags["dagster/data_version"] == "1"
+        assert event.tags["dagster/data_version"] == "0"
 
 
 def test_after_a_failed_run_the_sensor_waits(instance, settings):

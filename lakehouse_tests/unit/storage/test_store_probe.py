@@ -1,0 +1,110 @@
+"""A store is written only after it has shown that it honours conditions; no table in it has a lock file."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import obstore
+import pytest
+
+from lakehouse.errors import LakehouseError, SetupError, StoreRefusedError
+from lakehouse.settings.store import Store, keep_copies_in
+from lakehouse.settings.store_access import declare_access
+from lakehouse.storage.lock import table_lock
+from lakehouse.storage.store_probe import probe_store
+from lakehouse_tests.helpers.tables import stores
+from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
+
+
+@pytest.fixture(scope="module")
+def seaweed() -> Iterator[SeaweedStore]:
+    with running_store() as store:
+        yield store
+
+
+@pytest.fixture
+def root(seaweed: SeaweedStore, tmp_path: Path) -> str:
+    keep_copies_in(tmp_path / "copies")
+    return f"s3://bucket/{tmp_path.name}"
+
+
+def objects_in(root: str) -> list[str]:
+    return [file["path"] for page in obstore.list(Store(root).objects()) for file in page]
+
+
+def puts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record the objects that are written from now on."""
+    names, put = list[str](), obstore.put
+
+    def put_and_record(store: object, name: str, *arguments: object, **options: object) -> object:
+        names.append(name)
+        return put(store, name, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(obstore, "put", put_and_record)
+    return names
+
+
+@pytest.mark.invariant("11.2")
+def test_a_table_in_a_store_has_no_lock_but_its_store_is_probed_once(
+    root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = puts(monkeypatch)
+    for _ in range(2):
+        with table_lock(f"{root}/t", "t"):
+            pass
+    assert len(names) == 2 and {*map(len, names)} == {len(names[0])}
+    assert Store(f"{root}/t").lock is None and objects_in(root) == []
+
+
+@pytest.mark.invariant("11.12")
+def test_a_store_that_ignores_conditions_is_refused_unless_there_is_one_writer(
+    root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = obstore.put
+    monkeypatch.setattr(obstore, "put", lambda store, name, content, **_: put(store, name, content))
+    with (
+        pytest.raises(SetupError, match="ignores If-None-Match.*LAKEHOUSE_STORE_WRITERS=one"),
+        table_lock(f"{root}/t", "t"),
+    ):
+        pass
+    declare_access("bucket", {"one_writer": True})
+    try:
+        with table_lock(f"{root}/t", "t"):
+            pass
+    finally:
+        declare_access("bucket", {})
+    with pytest.raises(SetupError, match="ignores If-None-Match"), table_lock(f"{root}/t", "t"):
+        pass
+    assert objects_in(root) == []
+
+
+def test_keys_that_may_only_read_are_refused(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    with pytest.raises(StoreRefusedError, match="SignatureDoesNotMatch"):
+        probe_store(root)
+
+
+def test_a_missing_bucket_is_named_and_not_created(seaweed: SeaweedStore) -> None:
+    for _ in range(2):
+        with pytest.raises(LakehouseError, match="NoSuchBucket.*s3://none/lake"):
+            probe_store("s3://none/lake")
+
+
+def test_a_store_that_does_not_answer_is_named_in_time() -> None:
+    with (
+        stores.unreachable_store() as address,
+        pytest.raises(LakehouseError, match="The table store cannot be reached"),
+    ):
+        probe_store(address)
+
+
+def test_the_keys_of_a_profile_serve_every_reader(root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "credentials").write_text("[lake]\naws_access_key_id = key\naws_secret_access_key = secret\n")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_PROFILE", "lake")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    probe_store(root)
+    options = Store(root).options or {}
+    assert (options["aws_access_key_id"], options["aws_secret_access_key"]) == ("key", "secret")
+    assert not re.search("secret", str(objects_in(root)))

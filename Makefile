@@ -1,6 +1,6 @@
 # The commands of a developer. Prerequisites: Python 3.11 to 3.13, Java 17 or 21, make. The rest is installed here.
 .DEFAULT_GOAL := help
-.PHONY: help install check lint types imports rooms words collect docs test test-slice test-all torture compare-database bench dist demo up doctor screenshots requirements audit-packages
+.PHONY: help install check lint types imports rooms words collect docs test test-slice test-all torture store-test compare-database bench dist demo up doctor screenshots requirements audit-packages
 
 # tests start many processes, and each would compile all modules again
 unexport PYTHONDONTWRITEBYTECODE
@@ -57,6 +57,9 @@ test-all: install ## Run all tests at full scale, in hours
 
 torture: install ## Run the fault tests at full scale; the results go into docs/explanation
 	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/full/faults --report docs/explanation $(ARGS)
+
+store-test: install ## Attack tables in an object store, in minutes; prints what was killed and what came of it
+	$(BIN)/python -m pytest lakehouse_tests/full/faults/test_stores.py $(ARGS)
 
 compare-database: install ## Compare tables with a PostgreSQL that Debezium follows, while everything is killed, in minutes
 	$(BIN)/python -m pytest lakehouse_tests/full/integration/test_database*.py $(ARGS)

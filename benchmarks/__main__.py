@@ -28,6 +28,7 @@ from benchmarks import (
     picture,
     report,
     rivals,
+    store,
 )
 from benchmarks.turns import adopt_orphans
 
@@ -56,6 +57,7 @@ class Section(StrEnum):
     files = "files"
     files_large = "files-large"
     entered = "entered"
+    store = "store"
 
 
 def main(
@@ -165,6 +167,12 @@ def _entered(section: Section, _: int) -> str:
     return report.write_rows(section, title, entered.rows(entered.run()))
 
 
+def _store(section: Section, turns: int) -> str:
+    return report.write_rows(
+        section, "A batch with feed and rollup, in a store that answers after 20 ms", store.run(turns)
+    )
+
+
 _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.decoding: _decoding,
     Section.small: _batches,
@@ -187,6 +195,7 @@ _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.files: _files,
     Section.files_large: _files,
     Section.entered: _entered,
+    Section.store: _store,
 }
 
 

@@ -1,7 +1,6 @@
 """Tables in a real object store: an address and keys are all that the commands need, on a machine without them."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,25 +8,19 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from lakehouse_tests.helpers.attacks import log_store_races
 from lakehouse_tests.helpers.attacks.log_store_races import OTHERS, OURS
 from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
+from lakehouse_tests.helpers.tables.store_commands import DECLARATION, Commands
 
-_PROGRAM = "from lakehouse.cli.main import main; main()"
-_DECLARATION = """
-from lakehouse import Column, Measure, Rollup, StreamTable, Topic
+_READERS = """
+from lakehouse import Export, View
 
-items = StreamTable(
-    name="items",
-    source=Topic("items", partitions=1),
-    doc="Items.",
-    file=__file__,
-    key=["id"],
-    columns=[Column("id", "BIGINT", required=True, doc="Id."), Column("place", "STRING", doc="Place.")],
-    rollups=[Rollup("by_place", ["place"], {"items": Measure("count(*)", "BIGINT", "How many.")}, "By place.")],
-)
+sql = "SELECT place, count(*) AS number FROM items GROUP BY place"
+places = View("places", sql, "Items of a place.", materialized=True, file=__file__)
+items_copy = Export("items_copy", of="items", format="jsonl", file=__file__)
 """
 
 
@@ -37,35 +30,9 @@ def seaweed() -> Iterator[SeaweedStore]:
         yield store
 
 
-class Commands:
-    """Commands in an environment whose tables are in a store."""
-
-    def __init__(self, folder: Path, root: str) -> None:
-        (folder / "items.py").write_text(_DECLARATION)
-        self.folder = folder
-        self.variables = {
-            "LAKEHOUSE_HOME": str(folder / "home"),
-            "LAKEHOUSE_TABLES": root,
-            "LAKEHOUSE_DECLARATIONS": str(folder / "items.py"),
-            "LAKEHOUSE_REVIEWED": "true",
-        }
-
-    def run(self, *arguments: str) -> str:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("LAKEHOUSE_")}
-        command = [sys.executable, "-c", _PROGRAM, *arguments]
-        result = subprocess.run(
-            command, env=environment | self.variables, capture_output=True, text=True, timeout=400, check=False
-        )
-        assert result.returncode == 0, result.stdout + result.stderr
-        return result.stdout
-
-    def publish(self, places: dict[int, str]) -> None:
-        lines = (json.dumps({"id": number, "place": place}) for number, place in places.items())
-        (self.folder / "items.jsonl").write_text("\n".join(lines))
-        self.run("publish", "items", str(self.folder / "items.jsonl"))
-
-    def query(self, sql: str) -> list[list[object]]:
-        return [list(row.values()) for row in json.loads(self.run("query", sql, "--json"))]
+def declaration(shelf: str) -> str:
+    """The declaration with a column of this type."""
+    return DECLARATION.replace('doc="Place.")]', f'doc="Place."), Column("shelf", "{shelf}", doc="Shelf.")]')
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
@@ -81,6 +48,35 @@ def test_records_are_merged_into_a_store_and_queried_from_it(
     assert commands.query("SELECT count(*), count(*) FILTER (place = 'moved') FROM items") == [[300, 10]]
     assert commands.query("SELECT sum(items) FROM by_place") == [[300]]
     assert "passed" in commands.run("audit", "items")
+
+
+def test_tables_in_a_store_are_restored_rewritten_maintained_and_exported(
+    seaweed: SeaweedStore, tmp_path: Path
+) -> None:
+    root = "s3://bucket/others"
+    commands = Commands(tmp_path, root)
+    commands.declare(declaration("STRING"))
+    commands.publish(dict.fromkeys(range(5), "here"))
+    commands.run("merge", "items")
+    version = DeltaTable(f"{root}/items").version()
+    commands.publish(dict.fromkeys(range(2), "moved"))
+    commands.run("merge", "items")
+    commands.run("restore", "items", "--version", str(version), "--yes")
+    assert commands.query("SELECT place, count(*) FROM items GROUP BY place") == [["here", 5]]
+    commands.run("maintain", "items")
+    commands.declare(declaration("INT") + _READERS)
+    assert "shelf INT" in commands.run("rewrite", "items")
+    commands.run("merge", "items")
+    assert commands.query("SELECT place, count(*) FROM items GROUP BY place ORDER BY place") == [
+        ["here", 3],
+        ["moved", 2],
+    ]
+    assert "passed" in commands.run("audit", "items")
+    commands.run("materialize", "places")
+    assert commands.query("FROM places ORDER BY place") == [["here", 3], ["moved", 2]]
+    commands.run("export", "items_copy")
+    (file,) = (tmp_path / "home" / "exports" / "items_copy").glob("*.jsonl")
+    assert len(file.read_text().splitlines()) == 5
 
 
 def test_spark_never_replaces_a_commit_of_another_writer(seaweed: SeaweedStore) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.declaration import Column, Computed, Day, Measure, Month, Rollup, StreamTable, Time, Topic
 from lakehouse.errors import TableError
@@ -48,6 +48,28 @@ def test_after_an_interrupted_rewrite_the_new_and_the_old_declaration_work(strea
         (2, "1.00"),
         (3, "1.50"),
     ]
+
+
+def test_a_rewrite_names_a_version_that_it_undid_and_no_upkeep(stream: Stream) -> None:
+    layout = merged_layout(with_columns(stream.table, replace(PRICE, type="STRING")), stream.settings)
+    rows = DeltaTable(stream.uri).to_pyarrow_table()
+    scope = RewriteScope()
+
+    def append() -> None:
+        write_deltalake(stream.uri, rows.slice(0, 1), mode="append")
+
+    with pytest.raises(TableError, match=r"was rewritten while another program wrote version (\d+) .*--version \1"):
+        ensure_table(stream.spark, layout, append, scope)
+    assert DeltaTable(stream.uri).to_pyarrow_table().num_rows == rows.num_rows
+
+    def compact() -> None:
+        DeltaTable(stream.uri).optimize.compact()
+
+    append()
+    layout = merged_layout(stream.table, stream.settings)
+    ensure_table(stream.spark, layout, compact, scope)
+    assert [info["operation"] for info in DeltaTable(stream.uri).history(3)][1:] == ["WRITE", "OPTIMIZE"]
+    assert DeltaTable(stream.uri).to_pyarrow_table().num_rows == rows.num_rows + 1
 
 
 @pytest.mark.invariant("10.10")

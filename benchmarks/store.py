@@ -1,4 +1,4 @@
-"""Tables in an object store, compared with tables on the local disk: seconds and requests of a batch with feed and rollup.
+"""Tables in an object store and on the local disk: seconds and requests of a batch with feed and rollup.
 
 The store answers each request 20 ms later than it could, as one in the same region does.
 """

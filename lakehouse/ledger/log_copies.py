@@ -217,7 +217,9 @@ class _Copy:
         first = f"{max(0, int(newest) + 1 - _FIRST_ENTRIES):020d}"
         first = min(first, last) if last else ""
         names = [n for n in stored_etags if n[:20] == last or (n >= first and ".checkpoint." not in n)]
-        new_log = self.folder / f"new-{uuid4().hex}"
+        for former_log in self.folder.glob("log-*"):  # of a process that was killed
+            shutil.rmtree(former_log)
+        new_log = self.folder / f"log-{uuid4().hex}"
         new_log.mkdir()
         self._fetch(names, new_log)
         shutil.rmtree(self._log)

@@ -231,15 +231,10 @@ class Settings(BaseSettings):
 
     def _open_store(self) -> None:
         """Let this process reach the bucket of the tables as these settings say; copies of logs lie in the home."""
-        bucket = self.store.bucket
-        values = {
-            "endpoint": self.store_endpoint,
-            "region": self.store_region,
-            "key": self.store_access_key and self.store_access_key.get_secret_value(),
-            "secret": self.store_secret_key and self.store_secret_key.get_secret_value(),
-            "path_style": self.store_path_style,
-            "one_writer": self.store_writers == "one" or None,
-        }
+        bucket, secrets = self.store.bucket, {"key": self.store_access_key, "secret": self.store_secret_key}
+        values = {"endpoint": self.store_endpoint, "region": self.store_region, "path_style": self.store_path_style}
+        values |= {name: secret.get_secret_value() for name, secret in secrets.items() if secret}
+        values |= {"one_writer": True} if self.store_writers == "one" else {}
         set_values = {name: value for name, value in values.items() if value is not None}
         if bucket is None and set_values:
             name = next(name for name in sorted(self.model_fields_set) if name.startswith("store_"))

@@ -105,8 +105,7 @@ def local_log(uri: str) -> Path:
         return copy.folder
     with log_failures(uri):
         in_time(copy.update)
-    if looks is not None:
-        looks.are_valid()
+    if looks is not None and looks.are_valid():  # else this log is looked at again, too
         looks.uris.add(uri)
     return copy.folder
 
@@ -159,10 +158,6 @@ def fetch_earlier(uri: str, version: int) -> None:
     if not store.folder:
         with log_failures(uri):
             in_time(partial(_Copy(store).fetch_earlier, version))
-
-
-def _entry(version: int) -> str:
-    return f"{version:020d}.json"
 
 
 def _last_checkpoint(names: Iterable[str]) -> str:

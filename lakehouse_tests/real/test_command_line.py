@@ -126,14 +126,14 @@ def test_audit_proves_the_history(outputs: dict[str, Any]) -> None:
     (table,) = outputs["audit"]
     assert table["complete"]
     assert [entry["kind"] for entry in reversed(table["entries"])] == ["base", "batch", "batch", "batch", "replay"]
-    assert [finding["passed"] for finding in table["findings"]] == [True] * 4
+    assert [finding["passed"] for finding in table["findings"]] == [True] * 5
 
 
 def test_the_text_output_shows_the_same(outputs: dict[str, Any]) -> None:
     status, audit = lakehouse_says("status"), lakehouse_says("audit")
     assert "344 rows" in status.out
     assert "Lag: 0 offsets." in status.out
-    assert audit.out.count("passed") == 4
+    assert audit.out.count("passed") == 5
 
 
 def test_query_reads_every_table(outputs: dict[str, Any]) -> None:

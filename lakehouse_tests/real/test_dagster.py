@@ -103,7 +103,7 @@ def test_maintenance_observes_every_table(lakehouse, first) -> None:
 
 def test_every_check_runs_and_only_the_rejected_share_fails(run) -> None:
     results = checks(run)
-    assert len(results) == 14
+    assert len(results) == 15
     assert [name for name, check in results.items() if not check.passed] == ["rejected_share"]
     assert results["rejected_share"].severity is dg.AssetCheckSeverity.WARN
 

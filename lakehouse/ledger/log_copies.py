@@ -197,6 +197,8 @@ class _Copy:
             known_entries = [name for name in etags if _ENTRY.fullmatch(name) and name[:20] >= first]
             changed = [name for name in known_entries if stored_etags.get(name, etags[name]) != etags[name]]
             is_same_log = max(known_entries, default="") in stored_etags and len(changed) < len(known_entries)
+            if etags and not is_same_log:
+                (self.folder / _REPLACED).unlink(missing_ok=True)
             if not is_same_log or len(stored_etags.keys() - etags.keys()) > _PAGE:
                 return self._begin(has_copy=bool(etags))
             self._note_replaced(changed)
@@ -219,7 +221,7 @@ class _Copy:
         self._fetch(names, new_log)
         shutil.rmtree(self._log)
         new_log.rename(self._log)
-        (self.folder / _REPLACED).unlink(missing_ok=True)
+        _gone_versions.pop(self.folder, None)
         self._note({name: stored_etags[name] for name in names})
 
     def _add(self, etags: Etags, stored_etags: Etags) -> None:

@@ -71,7 +71,7 @@ def test_status_shows_each_view_and_its_news(project: Path) -> None:
     assert "few: a view whose rows are not stored yet. Run: lakehouse materialize few\n" in output_of("status")
     output_of("materialize")
     output = output_of("status")
-    assert "few: a view, version 1, 2 rows (" in output and "Computed from: first 0.\n" in output
+    assert "few: a view, version 0, 2 rows (" in output and "Computed from: first 0.\n" in output
     assert "Out of date" not in output
     write_deltalake(first, pa.table({"id": [3]}), mode="append")
     assert "Out of date: rows of first changed. Run: lakehouse materialize few\n" in output_of("status")

@@ -52,7 +52,7 @@ def require_unreplaced(uri: str, version: int, entries: "Iterable[Entry]") -> No
 
 
 def known_replaced(uri: str, version: int, entries: "Iterable[Entry]") -> set[int]:
-    """Return the versions of ``replaced_entries``, and those that this machine saw replaced and no RESTORE undid."""
+    """Return the versions of ``replaced_entries``, and those that this home saw replaced and no RESTORE undid."""
     return {*replaced_entries(uri, entries), *_not_undone(uri, version)}
 
 

@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import ObjectStore, from_url
+
 from lakehouse.settings.store_access import Access, access_of
 
 if TYPE_CHECKING:
-    from obstore.store import ObjectStore, S3Config
+    from obstore.store import S3Config
 
 _FILE_SCHEME = "file:"
 # limits for an object store that does not answer; by default deltalake retries for three minutes
@@ -75,14 +79,12 @@ class Store:
         """The name for what is kept about this place: the same for each name of the protocol."""
         return sha256(f"{self.access.endpoint or ''} {self.duckdb_uri}".encode()).hexdigest()[:32]
 
-    def objects(self) -> "ObjectStore":
+    def objects(self) -> ObjectStore:
         """The objects below this address, by their relative names."""
         return _objects(self.duckdb_uri, self.access.with_keys())
 
     def read_end(self, path: str, size: int) -> bytes:
         """Read the last bytes of an object below this address; ``OSError`` if the store fails or has none."""
-        import obstore  # noqa: PLC0415 - as in ``_objects``
-
         with store_failures():
             return bytes(obstore.get(self.objects(), path, options={"range": {"suffix": size}}).bytes())
 
@@ -105,8 +107,6 @@ class Store:
 @contextmanager
 def store_failures() -> Iterator[None]:
     """Raise failures of an object store as ``OSError``, without the trace that they carry."""
-    from obstore.exceptions import BaseError  # noqa: PLC0415 - as above
-
     try:
         yield
     except BaseError as error:
@@ -117,9 +117,7 @@ def store_failures() -> Iterator[None]:
 
 
 @lru_cache(maxsize=64)
-def _objects(uri: str, access: Access) -> "ObjectStore":
-    from obstore.store import from_url  # noqa: PLC0415 - slow to import, and tables on a disk do not need it
-
+def _objects(uri: str, access: Access) -> ObjectStore:
     return from_url(
         uri,
         config=cast("S3Config", access.options),

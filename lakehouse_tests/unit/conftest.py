@@ -11,6 +11,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
+from lakehouse_tests.helpers.tables.store_proxy import StoreProxy, running_proxy
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -60,3 +62,17 @@ def _reset_connect() -> None:
     if connect:
         connect.SparkSession._default_session = None
         connect.SparkSession._active_session.session = None
+
+
+@pytest.fixture(scope="module")
+def seaweed() -> Iterator[SeaweedStore]:
+    """A real object store with one bucket, whose address and keys are set."""
+    with running_store() as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def proxy(seaweed: SeaweedStore) -> Iterator[StoreProxy]:
+    """A proxy in front of the store, whose address is set instead."""
+    with running_proxy(seaweed) as proxy:
+        yield proxy

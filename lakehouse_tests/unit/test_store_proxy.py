@@ -13,17 +13,11 @@ from deltalake.exceptions import DeltaError
 from pyarrow.fs import FileSystem
 
 from lakehouse_tests.helpers.tables.proxy_server import Fault
-from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
+from lakehouse_tests.helpers.tables.seaweed import SeaweedStore
 from lakehouse_tests.helpers.tables.store_proxy import StoreProxy, running_proxy
 
 ROWS = pa.table({"id": [1, 2, 3]})
 OPTIONS = {"timeout": "5s", "max_retries": "2", "retry_timeout": "5s", "backoff_config.init_backoff": "10ms"}
-
-
-@pytest.fixture(scope="module")
-def seaweed() -> Iterator[SeaweedStore]:
-    with running_store() as store:
-        yield store
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ from lakehouse_tests.helpers.tables.exported import (
     merge,
     rows_of_table,
 )
-from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
+from lakehouse_tests.helpers.tables.seaweed import SeaweedStore
 from lakehouse_tests.unit.views.orders import add_customers, add_orders
 
 DEAR = View("dear", "SELECT id, customer, price FROM orders WHERE price > 10", "A dear order.")
@@ -49,12 +49,6 @@ SPENT = View(
     materialized=True,
 )
 PLACES = count()
-
-
-@pytest.fixture(scope="module")
-def seaweed() -> Iterator[SeaweedStore]:
-    with running_store() as store:
-        yield store
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The copy of a log in a store: as current as the last look at the store, whose requests are few."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,22 +13,9 @@ from lakehouse.ledger.log import open_rows, open_table, read_commit, read_histor
 from lakehouse.ledger.log_copies import copied_log, look_again, look_once
 from lakehouse.settings.store import keep_copies_in
 from lakehouse_tests.helpers.tables.proxy_server import Fault
-from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
-from lakehouse_tests.helpers.tables.store_proxy import StoreProxy, running_proxy
+from lakehouse_tests.helpers.tables.store_proxy import StoreProxy
 
 ROWS = pa.table({"id": [1]})
-
-
-@pytest.fixture(scope="module")
-def seaweed() -> Iterator[SeaweedStore]:
-    with running_store() as store:
-        yield store
-
-
-@pytest.fixture(scope="module")
-def proxy(seaweed: SeaweedStore) -> Iterator[StoreProxy]:
-    with running_proxy(seaweed) as proxy:
-        yield proxy
 
 
 @pytest.fixture

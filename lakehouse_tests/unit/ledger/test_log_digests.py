@@ -1,7 +1,6 @@
 """A log entry that another writer replaced stops the next commit, until a RESTORE undoes it."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,15 +15,9 @@ from lakehouse.settings.store import Store, keep_copies_in
 from lakehouse.storage.delta_rs_writer import append_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, create_table, next_commit, rows
-from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
+from lakehouse_tests.helpers.tables.seaweed import SeaweedStore
 
 NEWEST = f"_delta_log/{2:020d}.json"
-
-
-@pytest.fixture(scope="module")
-def seaweed() -> Iterator[SeaweedStore]:
-    with running_store() as store:
-        yield store
 
 
 @pytest.fixture(params=["disk", "store"])

@@ -16,20 +16,8 @@ from lakehouse.storage.delta_rs_writer import append_nothing, append_quickly, up
 from lakehouse.storage.layout import Layout
 from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, create_table, next_commit, read_stored, rows
 from lakehouse_tests.helpers.tables.proxy_server import Fault
-from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
-from lakehouse_tests.helpers.tables.store_proxy import StoreProxy, running_proxy
-
-
-@pytest.fixture(scope="module")
-def seaweed() -> Iterator[SeaweedStore]:
-    with running_store() as store:
-        yield store
-
-
-@pytest.fixture(scope="module")
-def proxy(seaweed: SeaweedStore) -> Iterator[StoreProxy]:
-    with running_proxy(seaweed) as proxy:
-        yield proxy
+from lakehouse_tests.helpers.tables.seaweed import SeaweedStore
+from lakehouse_tests.helpers.tables.store_proxy import StoreProxy
 
 
 @pytest.fixture

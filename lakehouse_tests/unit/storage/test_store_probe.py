@@ -1,7 +1,6 @@
 """A store is written only after it has shown that it honours conditions; no table in it has a lock file."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import obstore
@@ -13,13 +12,7 @@ from lakehouse.settings.store_access import declare_access
 from lakehouse.storage.lock import table_lock
 from lakehouse.storage.store_probe import probe_store
 from lakehouse_tests.helpers.tables import stores
-from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
-
-
-@pytest.fixture(scope="module")
-def seaweed() -> Iterator[SeaweedStore]:
-    with running_store() as store:
-        yield store
+from lakehouse_tests.helpers.tables.seaweed import SeaweedStore
 
 
 @pytest.fixture

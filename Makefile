@@ -1,12 +1,13 @@
 # The commands of a developer. Prerequisites: Python 3.11 to 3.13, Java 17 or 21, make. The rest is installed here.
 .DEFAULT_GOAL := help
-.PHONY: help install check lint types imports rooms words collect docs test test-slice test-all torture store-test compare-database bench dist demo up doctor screenshots requirements audit-packages
+.PHONY: help install check lint types imports rooms words collect docs test test-slice test-all torture store-test azurite compare-database bench dist demo up doctor screenshots requirements audit-packages
 
 # tests start many processes, and each would compile all modules again
 unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 STAMP := .venv/installed
+AZURITE := .venv/azurite
 # two processes, each with its own broker and session; all tests of a file run in one process
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
@@ -60,6 +61,9 @@ torture: install ## Run the fault tests at full scale; the results go into docs/
 
 store-test: install ## Attack tables in an object store, in minutes; prints what was killed and what came of it
 	$(BIN)/python -m pytest lakehouse_tests/full/faults/test_stores.py $(ARGS)
+
+azurite: install ## Install the server of Azure storage that tests use, 240 MB; without it, they are skipped
+	@test -d $(AZURITE)/node_modules || PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm install --prefix $(AZURITE) --no-save --no-package-lock --omit=optional --ignore-scripts --no-audit --no-fund --loglevel=error azurite@3.37.0
 
 compare-database: install ## Compare tables with a PostgreSQL that Debezium follows, while everything is killed, in minutes
 	$(BIN)/python -m pytest lakehouse_tests/full/integration/test_database*.py $(ARGS)

@@ -331,9 +331,8 @@ def _tables(settings: "Settings") -> Part:
     if settings.store.folder is None:
         from lakehouse.storage.store_probe import probe_store
 
-        verb = "honours" if probe_store(root) else "ignores"
-        detail = f"{root} was listed, and an object written and deleted; the store {verb} If-None-Match"
-        return Part("tables", "", "ok", detail)
+        rest = "the store honours If-None-Match" if probe_store(root) else "only one writer is safe"
+        return Part("tables", "", "ok", f"{root} was listed, and an object written and deleted; {rest}")
     existing = next(folder for folder in (Path(root), *Path(root).parents) if folder.exists())
     if existing.is_dir() and _is_writable(existing):
         return Part("tables", "", "ok", root)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import duckdb
@@ -19,7 +18,6 @@ from lakehouse.errors.causes import in_time
 from lakehouse.ledger.versions import TableVersion
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
-from lakehouse.settings.store_access import Access
 
 T = TypeVar("T")
 
@@ -28,6 +26,7 @@ SPILL = "spill-"
 _OFFLINE = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 # httpfs copies the variables into these settings, which a query can read
 _COPIED_SETTINGS = ("s3_access_key_id", "s3_secret_access_key", "s3_session_token")
+_STORE_EXTENSIONS = {"s3": "httpfs", "azure": "azure"}
 _SPILL_ROOTS = set[Path]()  # of this process
 _MISSING_FILE = re.compile(r"No such file|\b404\b|[Nn]ot [Ff]ound")
 
@@ -45,7 +44,7 @@ def connect(settings: Settings) -> duckdb.DuckDBPyConnection:
     spill = root / f"{SPILL}{uuid4().hex}-{os.getpid()}"
     connection = duckdb.connect(":memory:", config={**_OFFLINE, "temp_directory": str(spill)})
     load_extensions(connection, settings.tables_root)
-    for name in _COPIED_SETTINGS if settings.store.bucket else ():
+    for name in _COPIED_SETTINGS if settings.store.kind == "s3" else ():
         run_statement(connection, f"SET GLOBAL {name} = ''")
     run_statement(connection, "SET TimeZone = 'UTC'")
     # after two seconds, DuckDB would print its progress among the rows (seen)
@@ -61,38 +60,26 @@ def _remove_spills() -> None:
 
 
 def load_extensions(connection: duckdb.DuckDBPyConnection, uri: str) -> None:
-    """Load what reads Delta tables at an address, also in a store with the protocol of S3.
-
-    Its keys, region and endpoint are those of the variables ``AWS_*`` now; without a key, those of a profile or a role.
-    """
+    """Load what reads Delta tables at an address, also in an object store, and give it the present keys."""
     _load(connection, "delta", "Reinstall lakehouse (in its repository: make install).")
-    if Store(uri).bucket:
-        _load(connection, "httpfs", "Install it: pip install 'dagster-lakehouse[s3]'.")
+    if kind := Store(uri).kind:
+        _load(connection, _STORE_EXTENSIONS[kind], f"Install it: pip install 'dagster-lakehouse[{kind}]'.")
         renew_secret(connection, uri)
 
 
 def renew_secret(connection: duckdb.DuckDBPyConnection, uri: str) -> duckdb.DuckDBPyConnection:
     """Give a connection the present keys of the store at an address, if it is one; return the connection."""
-    if (bucket := Store(uri).bucket) is None:
+    store = Store(uri)
+    if store.bucket is None:
         return connection
-    options = "".join(f", {name} {value}" for name, value in _secret_options(Store(uri).access.with_keys()).items())
-    secret = f"{quoted_name(f'lakehouse {bucket}')} (TYPE s3, SCOPE {quoted_text(f's3://{bucket}/')}{options})"
+    values = store.access.with_keys().duckdb_secret.items()
+    options = "".join(f", {name} {value if isinstance(value, bool) else quoted_text(value)}" for name, value in values)
+    name, scope = quoted_name(f"lakehouse {store.bucket}"), quoted_text(store.duckdb_bucket)
     try:
-        run_statement(connection, f"CREATE OR REPLACE SECRET {secret}")
+        run_statement(connection, f"CREATE OR REPLACE SECRET {name} (TYPE {store.kind}, SCOPE {scope}{options})")
     except duckdb.Error:  # its text could have the keys
         raise SetupError("DuckDB refuses the keys or the address of the object store", where=uri) from None
     return connection
-
-
-def _secret_options(access: Access) -> dict[str, str]:
-    """What a secret of DuckDB has: keys, the region, and the endpoint of another store than AWS."""
-    values = {"KEY_ID": access.key, "SECRET": access.secret, "SESSION_TOKEN": access.token, "REGION": access.region}
-    options = {name: quoted_text(value) for name, value in values.items() if value}
-    if access.endpoint is None:
-        return options
-    address, style = urlsplit(access.endpoint), "path" if access.path_style else "vhost"
-    place = {"ENDPOINT": quoted_text(f"{address.netloc}{address.path.rstrip('/')}"), "URL_STYLE": quoted_text(style)}
-    return options | place | {"USE_SSL": str(address.scheme != "http").lower()}
 
 
 def _load(connection: duckdb.DuckDBPyConnection, name: str, action: str) -> None:

@@ -24,8 +24,7 @@ from lakehouse.settings.project import (
     variables_in_file,
 )
 from lakehouse.settings.spark_conf import is_of_session, parse_properties, parse_spark_conf
-from lakehouse.settings.store import Store, keep_copies_in
-from lakehouse.settings.store_access import declare_access
+from lakehouse.settings.store import STORE_ADDRESSES, Store, declare_access, keep_copies_in
 
 _CAUSES = {
     "value_error": "{error}",
@@ -183,18 +182,21 @@ class Settings(BaseSettings):
         description="Whether a commit to a local disk is synced, to survive a power cut, before it is reported.",
     )
     store_endpoint: shapes.Url | None = Field(
-        None, description="http(s)://host:port of the store of the tables. Unset: AWS_ENDPOINT_URL, else AWS itself."
+        None,
+        description="http(s)://host:port of the store of the tables. Unset: AWS_ENDPOINT_URL, else AWS or Azure.",
     )
     store_region: str | None = Field(None, description="Region of the bucket of the tables. Unset: AWS_REGION.")
     store_access_key: shapes.Secret | None = Field(
         None, description="Access key for the bucket of the tables. Unset: that of AWS_*, a profile or a role."
     )
-    store_secret_key: shapes.Secret | None = Field(None, description="Its secret key; neither is ever shown.")
+    store_secret_key: shapes.Secret | None = Field(
+        None, description="Its secret key, or the key of an Azure storage account; no key is ever shown."
+    )
     store_path_style: bool | None = Field(
         None, description="Whether the address of an object begins with the endpoint, not the bucket. Unset: it does."
     )
     store_writers: Literal["many", "one"] = Field(
-        "many", description="Say one if nothing writes the tables in S3 at the same time, not even another Spark."
+        "many", description="Say one if nothing writes tables in a store at the same time, not even another Spark."
     )
     jars: shapes.Folder = Field(
         Path("~/.cache/lakehouse/jars"), description="Cache of the jars, shared by all clones on a machine."
@@ -225,23 +227,32 @@ class Settings(BaseSettings):
                 f" {PREFIX}SPARK_REMOTE runs already; set it there"
             )
         self._require_both("kafka_client_certificate_file", "kafka_client_key_file")
-        self._require_both("store_access_key", "store_secret_key")
         self._open_store()
         return self
 
     def _open_store(self) -> None:
         """Let this process reach the bucket of the tables as these settings say; copies of logs lie in the home."""
         bucket, secrets = self.store.bucket, {"key": self.store_access_key, "secret": self.store_secret_key}
-        values = {"endpoint": self.store_endpoint, "region": self.store_region, "path_style": self.store_path_style}
+        of_s3 = {"region": self.store_region, "path_style": self.store_path_style}
+        values = {"endpoint": self.store_endpoint} | of_s3
         values |= {name: secret.get_secret_value() for name, secret in secrets.items() if secret}
         values |= {"one_writer": True} if self.store_writers == "one" else {}
         set_values = {name: value for name, value in values.items() if value is not None}
+        if self.store.kind == "azure":
+            self._refuse("store_region", "store_path_style", "store_access_key", reason="is for tables in S3 alone")
+        else:
+            self._require_both("store_access_key", "store_secret_key")
         if bucket is None and set_values:
-            name = next(name for name in sorted(self.model_fields_set) if name.startswith("store_"))
-            raise ValueError(f"{variable_of(name)} needs tables in S3, but {PREFIX}TABLES is not s3://BUCKET/...")
+            names = [name for name in sorted(self.model_fields_set) if name.startswith("store_")]
+            self._refuse(*names, reason=f"needs tables in a store, but {PREFIX}TABLES is not {STORE_ADDRESSES}")
         if bucket:
             declare_access(bucket, set_values)
             keep_copies_in(self.home_folder / "logs-of-stores")
+
+    def _refuse(self, *names: str, reason: str) -> None:
+        """Refuse the first of these settings that is set."""
+        for name in self.model_fields_set.intersection(names):
+            raise ValueError(f"{variable_of(name)} {reason}")
 
     def _require_both(self, *names: str) -> None:
         """Refuse two settings of which only one is set."""

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from lakehouse.settings.project import in_project
 from lakehouse.settings.spark_conf import parse_properties, parse_spark_conf
-from lakehouse.settings.store import Store
+from lakehouse.settings.store import STORE_ADDRESSES, Store
 
 _SEPARATORS = "@/?#"
 _ADDRESS = re.compile(
@@ -29,7 +29,6 @@ _PERCENT_CODES = {character: f"%{ord(character):02X}" for character in "=#?"}
 _SERVER = r"(\[[0-9a-fA-F:]+\]|[^\s,:/@?\[\]]+):\d+"
 _MASTER = r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://[^\s@?]+"
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-_SCHEMES = ("s3", "s3a")
 """The URI schemes of stores whose tables and files are tested, with Spark and with the readers without a JVM."""
 _MISREAD_CHARACTERS = "#%?\\[]^|"
 """Characters that some readers of Delta tables misread in a path: the history of a table would seem empty."""
@@ -164,10 +163,10 @@ def _require_root(root: str) -> str:
         _require_table_folder(root)
         return str(in_project(root))
     _require_unambiguous(root, "tables cannot be read there: the address")
-    address = urlsplit(root)
-    if address.scheme not in _SCHEMES or not address.netloc:
-        raise ValueError("it must be a folder or s3://BUCKET/..., the only stores that are tested")
-    if "@" in address.netloc:
+    store = Store(root)
+    if store.kind is None:
+        raise ValueError(f"it must be a folder, {STORE_ADDRESSES}, the only stores that are tested")
+    if "@" in urlsplit(root).netloc and store.kind == "s3":
         raise ValueError("it is shown in many places, so it must not contain a user or a password")
     return root
 

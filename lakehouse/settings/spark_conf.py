@@ -95,7 +95,7 @@ TEXT_REDACTION = "spark.redaction.string.regex"
 """The setting with a user's pattern of text to hide."""
 HIDDEN_TEXT = "spark.sql.redaction.string.regex"
 """Spark's setting with a pattern of text to hide in statements and plans; it defaults to the user's pattern."""
-_SPARK_SECRETS = "(?i:secret|password|token|access[.]?key)"  # Spark's own default
+_SPARK_SECRETS = "(?i:secret|password|token|(access|account)[.]?key)"  # Spark's own default, and keys of accounts
 _OPTION = r'value: "[^"\\]*+(?:\\.[^"\\]*+)*+"'  # an option of a read in the plan of a client
 _JAVA_PROPERTY = re.compile(r"-D([^\s=]+)=")  # Spark shows a Java property under its own name
 _SESSION_PREFIXES = ("spark.sql.", "spark.databricks.")

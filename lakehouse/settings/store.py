@@ -5,29 +5,35 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
 import obstore
 from obstore.exceptions import BaseError
 from obstore.store import ObjectStore, from_url
 
-from lakehouse.settings.store_access import Access, access_of
+from lakehouse.settings.azure_access import HOST, AzureAccess
+from lakehouse.settings.store_access import Access, S3Access
 
 if TYPE_CHECKING:
     from obstore.store import S3Config
 
 _FILE_SCHEME = "file:"
+_KINDS: dict[str, Literal["s3", "azure"]] = {"s3": "s3", "s3a": "s3", "abfs": "azure", "abfss": "azure"}
+_CONTAINER = re.compile(rf"[^@:]+@[^@:.]+{re.escape(HOST)}")
+STORE_ADDRESSES = f"s3://BUCKET/... or abfss://CONTAINER@ACCOUNT{HOST}/..."
+"""What an address of tables in an object store can be."""
 # limits for an object store that does not answer; by default deltalake retries for three minutes
 _PATIENCE = {"timeout": "10s", "connect_timeout": "3s", "max_retries": "3", "retry_timeout": "15s"}
 _COPIES = list[Path]()
+_DECLARED = dict[str, dict[str, Any]]()  # what settings of this process say of a bucket
 
 
 @dataclass(frozen=True)
@@ -59,34 +65,65 @@ class Store:
         return Path(unquote(urlsplit(self.uri).path)) if self.uri.startswith(_FILE_SCHEME) else None
 
     @property
-    def bucket(self) -> str | None:
-        """The bucket of a store with the protocol of S3; ``None`` for another store, and for a disk."""
+    def kind(self) -> Literal["s3", "azure"] | None:
+        """The protocol of an object store; ``None`` for a disk, and for a store that no test has shown to work."""
         address = urlsplit(self.uri)
-        return address.netloc if address.scheme in ("s3", "s3a") else None
+        kind = _KINDS.get(address.scheme) if address.netloc else None
+        return None if kind == "azure" and not _CONTAINER.fullmatch(address.netloc) else kind
+
+    @property
+    def schemes(self) -> list[str]:
+        """The beginnings of addresses in the same protocol."""
+        return [scheme for scheme, kind in _KINDS.items() if kind == self.kind]
+
+    @property
+    def bucket(self) -> str | None:
+        """The bucket of S3, or CONTAINER@HOST of Azure; ``None`` for another store, and for a disk."""
+        return urlsplit(self.uri).netloc if self.kind else None
 
     @property
     def duckdb_uri(self) -> str:
-        """The address for DuckDB, which does not know Spark's name of the protocol of S3."""
+        """The address for DuckDB, which does not know each of Spark's names."""
+        if self.kind == "azure":
+            address = urlsplit(self.uri)
+            return f"az://{address.username}{address.path}"
         return f"s3://{self.uri.removeprefix('s3a://')}" if self.uri.startswith("s3a://") else self.uri
 
     @property
+    def duckdb_bucket(self) -> str:
+        """The address of the whole bucket for DuckDB."""
+        return "/".join([*self.duckdb_uri.split("/")[:3], ""])
+
+    @property
     def access(self) -> Access:
-        """How the bucket is reached now; nothing for another store."""
-        return access_of(self.bucket) if self.bucket else Access()
+        """How the bucket is reached now; nothing for another store. What settings do not say, the environment does."""
+        if self.bucket is None:
+            return Access()
+        values = _DECLARED.get(self.bucket, {})
+        if self.kind == "azure":
+            return replace(AzureAccess.of_environment(self.bucket), **values)
+        access = S3Access.of_environment()
+        has_keys = "key" in values
+        return replace(access, token=None if has_keys else access.token, of_settings=has_keys, **values)
 
     @property
     def digest(self) -> str:
         """The name for what is kept about this place: the same for each name of the protocol."""
-        return sha256(f"{self.access.endpoint or ''} {self.duckdb_uri}".encode()).hexdigest()[:32]
+        uri = f"abfss://{self.uri.partition('://')[2]}" if self.kind == "azure" else self.duckdb_uri
+        return sha256(f"{self.access.endpoint or ''} {uri}".encode()).hexdigest()[:32]
 
     def objects(self) -> ObjectStore:
         """The objects below this address, by their relative names."""
-        return _objects(self.duckdb_uri, self.access.with_keys())
+        return _objects(self.duckdb_uri if self.kind == "s3" else self.uri, self.access.with_keys())
 
     def read_end(self, path: str, size: int) -> bytes:
         """Read the last bytes of an object below this address; ``OSError`` if the store fails or has none."""
         with store_failures():
-            return bytes(obstore.get(self.objects(), path, options={"range": {"suffix": size}}).bytes())
+            objects = self.objects()
+            if self.kind == "azure":  # which has no ranges that count from the end
+                end = obstore.head(objects, path)["size"]
+                return bytes(obstore.get_range(objects, path, start=max(0, end - size), end=end))
+            return bytes(obstore.get(objects, path, options={"range": {"suffix": size}}).bytes())
 
     @property
     def lock(self) -> Path | None:
@@ -98,8 +135,6 @@ class Store:
         """The storage options of deltalake for an object store; ``None`` for a local disk."""
         if self.folder is not None:
             return None
-        if not self.bucket:
-            return dict(_PATIENCE)
         access = self.access.with_keys()
         return _PATIENCE | access.options | ({"allow_http": "true"} if access.is_unencrypted else {})
 
@@ -148,3 +183,8 @@ def copies_folder() -> Path:
 def keep_copies_in(folder: Path) -> None:
     """Name the folder for copies of what lies in object stores."""
     _COPIES[:] = [folder]
+
+
+def declare_access(bucket: str, values: Mapping[str, Any]) -> None:
+    """Note what settings say of a bucket, for all that this process reads and writes there."""
+    _DECLARED[bucket] = dict(values)

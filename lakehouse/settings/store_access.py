@@ -1,33 +1,79 @@
-"""How a bucket is reached: the settings ``LAKEHOUSE_STORE_*`` for that of the tables, else the variables ``AWS_*``."""
+"""How a bucket of S3 is reached, as each program that reads or writes it needs to know.
+
+The settings ``LAKEHOUSE_STORE_*`` say it for the bucket of the tables, else the variables ``AWS_*``.
+"""
 
 import os
-from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
+from urllib.parse import urlsplit
 
 from lakehouse.errors import SetupError
 
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _KEY, _SECRET = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
-_DECLARED = dict[str, dict[str, Any]]()  # what settings of this process say of a bucket
+_S3A = "spark.hadoop.fs.s3a."
+_S3A_CONF = {
+    # keys in settings of Hadoop, else those that the AWS SDK finds: variables, web identity, a profile, a role
+    f"{_S3A}aws.credentials.provider": "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider,"
+    "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider,"
+    "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
+    "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",  # the name that other readers have, too
+    # a store that does not answer: by default, the file system and the SDK below it repeat each request for minutes
+    f"{_S3A}attempts.maximum": "2",
+    f"{_S3A}retry.limit": "3",
+    f"{_S3A}connection.establish.timeout": "15s",
+    f"{_S3A}connection.timeout": "60s",
+}
 
 
-class Access(NamedTuple):
-    """The endpoint, region and keys of a bucket; what is ``None`` comes from the provider's own chain.
+@dataclass(frozen=True)
+class Access:
+    """How an object store is reached; what is ``None`` comes from the provider's own chain.
 
     ``of_settings`` means that settings have the keys. ``one_writer`` means that a person vouches that nothing writes
     its tables at the same time.
     """
 
     endpoint: str | None = None
-    region: str | None = None
     key: str | None = None
     secret: str | None = None
-    token: str | None = None
-    path_style: bool = True
     of_settings: bool = False
     one_writer: bool = False
+
+    def with_keys(self) -> Self:
+        """Return it with the keys as they are now. Raises ``SetupError`` if there are none."""
+        return self
+
+    @property
+    def is_unencrypted(self) -> bool:
+        """Whether the endpoint has no TLS."""
+        return (self.endpoint or "").startswith("http://")
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options of deltalake and obstore."""
+        return {}
+
+    def spark_conf(self, bucket: str) -> dict[str, str]:  # noqa: ARG002 - without a store there is nothing to set
+        """The settings of Spark for tables in a bucket."""
+        return {}
+
+    @property
+    def duckdb_secret(self) -> dict[str, str | bool]:
+        """What a secret of DuckDB has."""
+        return {}
+
+
+@dataclass(frozen=True)
+class S3Access(Access):
+    """How a bucket of S3 is reached."""
+
+    region: str | None = None
+    token: str | None = None
+    path_style: bool = True
 
     @classmethod
     def of_environment(cls) -> Self:
@@ -52,12 +98,7 @@ class Access(NamedTuple):
         if self.key or os.environ.get("AWS_SKIP_SIGNATURE") or not find_spec("botocore"):
             return self
         keys = _find_keys()
-        return self._replace(key=keys.access_key, secret=keys.secret_key, token=keys.token)
-
-    @property
-    def is_unencrypted(self) -> bool:
-        """Whether the endpoint has no TLS."""
-        return (self.endpoint or "").startswith("http://")
+        return replace(self, key=keys.access_key, secret=keys.secret_key, token=keys.token)
 
     @property
     def options(self) -> dict[str, str]:
@@ -71,6 +112,29 @@ class Access(NamedTuple):
             "aws_virtual_hosted_style_request": str(not self.path_style).lower() if self.endpoint else None,
         }
         return {name: value for name, value in options.items() if value is not None}
+
+    def spark_conf(self, bucket: str) -> dict[str, str]:
+        """The settings of Spark: keys only if they are of settings, since Spark finds others itself."""
+        keys = {"access.key": self.key, "secret.key": self.secret} if self.of_settings else {}
+        values = {f"{_S3A}{name}": value for name, value in S3Access.of_environment()._place_conf.items()}
+        values |= {f"{_S3A}bucket.{bucket}.{name}": value for name, value in {**self._place_conf, **keys}.items()}
+        return _S3A_CONF | {name: value for name, value in values.items() if value}
+
+    @property
+    def _place_conf(self) -> dict[str, str | None]:
+        path_style = str(self.path_style).lower() if self.endpoint else None
+        return {"endpoint": self.endpoint, "endpoint.region": self.region, "path.style.access": path_style}
+
+    @property
+    def duckdb_secret(self) -> dict[str, str | bool]:
+        """What a secret of DuckDB has: keys, the region, and the endpoint of another store than AWS."""
+        values = {"KEY_ID": self.key, "SECRET": self.secret, "SESSION_TOKEN": self.token, "REGION": self.region}
+        options: dict[str, str | bool] = {name: value for name, value in values.items() if value}
+        if self.endpoint is None:
+            return options
+        address, style = urlsplit(self.endpoint), "path" if self.path_style else "vhost"
+        place = {"ENDPOINT": f"{address.netloc}{address.path.rstrip('/')}", "URL_STYLE": style}
+        return options | place | {"USE_SSL": address.scheme != "http"}
 
 
 def _find_keys() -> Any:
@@ -95,17 +159,3 @@ def _find_credentials(variables: tuple[tuple[str, str], ...]) -> Any:  # noqa: A
     if credentials is None:
         raise LookupError
     return credentials
-
-
-def declare_access(bucket: str, values: Mapping[str, Any]) -> None:
-    """Note what settings say of a bucket, for all that this process reads and writes there."""
-    _DECLARED[bucket] = dict(values)
-
-
-def access_of(bucket: str) -> Access:
-    """How a bucket is reached now: what settings do not say, the environment does."""
-    access, values = Access.of_environment(), _DECLARED.get(bucket)
-    if not values:
-        return access
-    token = None if "key" in values else access.token
-    return access._replace(token=token, of_settings="key" in values, **values)

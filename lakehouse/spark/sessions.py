@@ -21,7 +21,6 @@ from lakehouse.local.java import EXIT_WITHOUT_MEMORY, find_java, garbage_collect
 from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, is_of_session, redaction_pattern
 from lakehouse.settings.store import Store
-from lakehouse.settings.store_access import Access
 from lakehouse.spark.engine import engine_folder, share_lock
 from lakehouse.spark.own_session import activate, is_classic, make_exact, running_session
 from lakehouse.spark.own_spark import start_spark, stop_spark
@@ -76,22 +75,8 @@ _SERVER_CONF = {
 # the packages that the workers of an engine load, and the variables with its access to an object store
 _WORKER_PACKAGES = ("pyarrow", "numpy", "orjson")
 _STORE_VARIABLES = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR")
-_LOG_STORE = "lakehouse.ConditionalLogStore"  # Delta's default for S3 loses commits of two writers, without an error
-_LOG_STORES, _S3A = "spark.delta.logStore.", "spark.hadoop.fs.s3a."
-_S3 = {
-    # keys in settings of Hadoop, else those that the AWS SDK finds: variables, web identity, a profile, a role
-    f"{_S3A}aws.credentials.provider": "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider,"
-    "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider,"
-    "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
-    "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",  # the name that other readers have, too
-    # a store that does not answer: by default, the file system and the SDK below it repeat each request for minutes
-    f"{_S3A}attempts.maximum": "2",
-    f"{_S3A}retry.limit": "3",
-    f"{_S3A}connection.establish.timeout": "15s",
-    f"{_S3A}connection.timeout": "60s",
-    f"{_LOG_STORES}s3.impl": _LOG_STORE,
-    f"{_LOG_STORES}s3a.impl": _LOG_STORE,
-}
+_LOG_STORE = "lakehouse.ConditionalLogStore"  # Delta's own for stores lose commits of two writers, without an error
+_LOG_STORES = "spark.delta.logStore."
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 # settings of the user that are joined with ours; ours come last, since the last option of Java counts
 _SEPARATORS = {
@@ -134,7 +119,7 @@ def _base_conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(settings.home_folder / "warehouse"),
         **(_store_conf(user_conf, settings.store) if settings.store.bucket else {}),
         **user_conf,
-        **({REDACTION: redaction_pattern(user_conf)} if user_conf else {}),
+        **({REDACTION: redaction_pattern(user_conf)} if user_conf or settings.store.kind else {}),
         **{name: _SEPARATORS[name].join(filter(None, [user_conf.get(name), text])) for name, text in our_conf.items()},
         **DELTA,
         **_SESSION_CONF,
@@ -144,20 +129,12 @@ def _base_conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
 
 
 def _store_conf(user_conf: Mapping[str, str], store: Store) -> dict[str, str]:
-    """The settings for tables in S3 and the way to their bucket; no other class may write their logs."""
+    """The settings for tables in an object store and the way to it; no other class may write their logs."""
     for name in (name for name in user_conf if name.startswith(_LOG_STORES)):
-        problem = f"{name} cannot be set for tables in S3: commits of two writers could be lost"
+        problem = f"{name} cannot be set for tables in a store: commits of two writers could be lost"
         raise SetupError(problem, action="Remove it from LAKEHOUSE_SPARK_CONF.")
-    bucket = f"{_S3A}bucket.{store.bucket}."
-    keys = {"access.key": store.access.key, "secret.key": store.access.secret} if store.access.of_settings else {}
-    values = {f"{_S3A}{name}": value for name, value in _place_conf(Access.of_environment()).items()}
-    values |= {f"{bucket}{name}": value for name, value in {**_place_conf(store.access), **keys}.items()}
-    return _S3 | {name: value for name, value in values.items() if value}
-
-
-def _place_conf(access: Access) -> dict[str, str | None]:
-    path_style = str(access.path_style).lower() if access.endpoint else None
-    return {"endpoint": access.endpoint, "endpoint.region": access.region, "path.style.access": path_style}
+    log_stores = {f"{_LOG_STORES}{scheme}.impl": _LOG_STORE for scheme in store.schemes}
+    return store.access.spark_conf(store.bucket or "") | log_stores
 
 
 def fingerprint(settings: Settings) -> str:
@@ -211,16 +188,16 @@ def build_session(settings: Settings) -> SparkSession:
 
 
 def _require_log_store(session: SparkSession, settings: Settings) -> None:
-    """Refuse a Spark that would replace commits of others in S3, unless a person says that there are no others."""
+    """Refuse a Spark that would replace commits of others, unless a person says that there are no others."""
     store = settings.store
     name = f"{_LOG_STORES}{urlsplit(store.uri).scheme}.impl"
     if store.bucket is None or store.access.one_writer or session.conf.get(name, "") == _LOG_STORE:
         return
     raise SetupError(
-        f"The Spark that is used has another class than {_LOG_STORE} for logs in S3, so commits could be lost",
+        f"The Spark that is used has another class than {_LOG_STORE} for logs in a store, so commits could be lost",
         where=settings.spark_place,
-        action=f"Start it with --conf {name}={_LOG_STORE} and the jars of: python -m lakehouse.local.jars s3 - or, if"
-        " nothing else writes these tables at the same time, set LAKEHOUSE_STORE_WRITERS=one.",
+        action=f"Start it with --conf {name}={_LOG_STORE} and the jars of: python -m lakehouse.local.jars"
+        f" {store.kind} - or, if nothing else writes these tables at the same time, set LAKEHOUSE_STORE_WRITERS=one.",
     )
 
 

@@ -19,32 +19,44 @@ _NAME = ".lakehouse-probe-"
 def probe_store(root: str) -> bool:
     """List what is there, create an object, create it again by condition, and delete it; return whether that held.
 
-    Raises ``TableError`` if the store refuses one of these or does not answer, and ``SetupError`` if it replaces an
-    object in spite of the condition: then two writers could replace each other's commits. One declared writer cannot.
+    Raises ``TableError`` if the store refuses one of these or does not answer, and ``SetupError`` if two writers could
+    replace each other's commits there, as far as is known. One declared writer cannot.
     """
     store = Store(root)
     with log_failures(root), store_failures():
-        is_replaced = in_time(partial(_is_replaced, store.objects()))
-    if is_replaced and not store.access.one_writer:
-        raise SetupError(
-            "The object store ignores If-None-Match, so one writer can replace a commit of another without an error",
-            where=root,
-            action="Use a store that honours it, or let only one process write at a time: LAKEHOUSE_STORE_WRITERS=one",
-        )
-    return not is_replaced
+        problem = in_time(partial(_find_problem, store))
+    if problem and not store.access.one_writer:
+        action = "Use another store, or let only one process write at a time: LAKEHOUSE_STORE_WRITERS=one"
+        raise SetupError(problem, where=root, action=action)
+    return not problem
 
 
-def _is_replaced(objects: ObjectStore) -> bool:
-    """Whether a second object takes the place of the first one."""
-    name = f"{_NAME}{uuid4().hex}"
+def _find_problem(store: Store) -> str | None:
+    """Why several writers cannot share a store; ``None`` if they can."""
+    objects, folder = store.objects(), f"{_NAME}{uuid4().hex}"
+    name = f"{folder}/object"
     list(islice(obstore.list(objects), 1))  # first: some stores create a bucket that is missing
     obstore.put(objects, name, b"", mode="create")
+    has_folders = store.kind == "azure" and _exists(objects, folder)
     try:
+        if has_folders:
+            return "The storage account has a hierarchical namespace, where no test has shown several writers"
         obstore.put(objects, name, b"", mode="create")
     except AlreadyExistsError:
-        return False
+        return None
     finally:
         obstore.delete(objects, name)
+        if has_folders:
+            obstore.delete(objects, folder)
+    return "The object store ignores If-None-Match, so one writer can replace a commit of another without an error"
+
+
+def _exists(objects: ObjectStore, name: str) -> bool:
+    """Whether there is an object of this name; with a hierarchical namespace, a folder is one."""
+    try:
+        obstore.head(objects, name)
+    except FileNotFoundError:
+        return False
     return True
 
 

@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
+from lakehouse_tests.helpers.tables.azurite import RUNNING, AnyStore
 from lakehouse_tests.helpers.tables.store_proxy import StoreProxy, running_proxy
 
 if TYPE_CHECKING:
@@ -64,15 +64,15 @@ def _reset_connect() -> None:
         connect.SparkSession._active_session.session = None
 
 
-@pytest.fixture(scope="module")
-def seaweed() -> Iterator[SeaweedStore]:
+@pytest.fixture(scope="module", params=["s3", pytest.param("azure", marks=pytest.mark.slow)])
+def store(request: pytest.FixtureRequest) -> Iterator[AnyStore]:
     """A real object store with one bucket, whose address and keys are set."""
-    with running_store() as store:
+    with RUNNING[request.param]() as store:
         yield store
 
 
 @pytest.fixture(scope="module")
-def proxy(seaweed: SeaweedStore) -> Iterator[StoreProxy]:
+def proxy(store: AnyStore) -> Iterator[StoreProxy]:
     """A proxy in front of the store, whose address is set instead."""
-    with running_proxy(seaweed) as proxy:
+    with running_proxy(store) as proxy:
         yield proxy

@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError
 from pyarrow.fs import FileSystem
 
 from lakehouse_tests.helpers.tables.proxy_server import Fault
-from lakehouse_tests.helpers.tables.seaweed import SeaweedStore
+from lakehouse_tests.helpers.tables.seaweed import running_store
 from lakehouse_tests.helpers.tables.store_proxy import StoreProxy, running_proxy
 
 ROWS = pa.table({"id": [1, 2, 3]})
@@ -21,8 +21,8 @@ OPTIONS = {"timeout": "5s", "max_retries": "2", "retry_timeout": "5s", "backoff_
 
 
 @pytest.fixture(scope="module")
-def started_proxy(seaweed: SeaweedStore) -> Iterator[StoreProxy]:
-    with running_proxy(seaweed) as proxy:
+def started_proxy() -> Iterator[StoreProxy]:
+    with running_store() as store, running_proxy(store) as proxy:
         yield proxy
 
 

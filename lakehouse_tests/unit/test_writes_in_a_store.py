@@ -28,6 +28,7 @@ from lakehouse.storage import delta_rs_writer
 from lakehouse.storage.delta_rs_writer import create_with_rows, replace_all
 from lakehouse.storage.layout import Layout
 from lakehouse_tests.helpers.commands import lakehouse_says
+from lakehouse_tests.helpers.tables.azurite import AnyStore
 from lakehouse_tests.helpers.tables.exported import (
     append,
     apply_changes,
@@ -38,7 +39,6 @@ from lakehouse_tests.helpers.tables.exported import (
     merge,
     rows_of_table,
 )
-from lakehouse_tests.helpers.tables.seaweed import SeaweedStore
 from lakehouse_tests.unit.views.orders import add_customers, add_orders
 
 DEAR = View("dear", "SELECT id, customer, price FROM orders WHERE price > 10", "A dear order.")
@@ -52,8 +52,8 @@ PLACES = count()
 
 
 @pytest.fixture
-def settings(seaweed: SeaweedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.setenv("LAKEHOUSE_TABLES", f"s3://bucket/lake{next(PLACES)}")
+def settings(store: AnyStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("LAKEHOUSE_TABLES", f"{store.root}/lake{next(PLACES)}")
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
     return Settings.load()
 
@@ -123,10 +123,10 @@ def test_a_restore_never_undoes_a_commit_that_came_after_it_had_opened_the_table
     assert (DeltaTable(layout.uri).version(), numbers_of(layout)) == (2, [1, 2, 9])
 
 
-def test_a_restore_without_its_files_is_refused(settings: Settings, seaweed: SeaweedStore) -> None:
+def test_a_restore_without_its_files_is_refused(settings: Settings, store: AnyStore) -> None:
     layout = write_batches(settings, 1, 2)
     (address,) = DeltaTable(layout.uri, version=0).file_uris()
-    seaweed.remove(path_in_bucket(address))
+    store.remove(path_in_bucket(address))
     with pytest.raises(TableError, match="VACUUM has deleted files of it"):
         plan_restore(layout, 0).run()
     assert (DeltaTable(layout.uri).version(), numbers_of(layout)) == (1, [1, 2])
@@ -201,16 +201,16 @@ def test_a_view_is_materialized_and_its_first_version_has_its_rows(
 
 
 def test_what_an_interrupted_creation_leaves_is_no_table_and_is_removed_later(
-    settings: Settings, seaweed: SeaweedStore
+    settings: Settings, store: AnyStore
 ) -> None:
     spent, directory = add_tables(settings), path_in_bucket(settings.table_uri("spent"))
-    seaweed.put(f"{directory}/part-0.parquet", b"PAR1")
+    store.put(f"{directory}/part-0.parquet", b"PAR1")
     with pytest.raises(QueryError, match="View spent is materialized, but its rows are not stored yet"):
         query(settings, "FROM spent", views=(DEAR, SPENT))
     assert spent.update().rows == 2
     assert totals_of(settings) == {"Bern": Decimal("25.00"), "Oslo": Decimal("15.00")}
     table = update_until_vacuum(settings, spent)
-    names = seaweed.names(directory)
+    names = store.names(directory)
     assert [name for name in names if name.endswith("parquet")] == [table.file_uris()[0].rpartition("/")[2]]
     assert spent.find_news() == ()
 
@@ -280,14 +280,14 @@ def test_changes_are_exported_to_the_disk_also_from_partitions_with_special_name
     assert apply_changes(folder(settings, export)) == rows_of_table(settings)
 
 
-def test_changes_whose_files_are_gone_stop_an_export(settings: Settings, seaweed: SeaweedStore) -> None:
+def test_changes_whose_files_are_gone_stop_an_export(settings: Settings, store: AnyStore) -> None:
     export = replace(SALES, changes=True)
     append(settings, ("a", 1.0, day(1)))
     Exporter(settings, export).update()
     merge(settings, ("a", 2.0, day(1)))
     directory = path_in_bucket(settings.table_uri("sales"))
-    (name,) = seaweed.names(f"{directory}/_change_data")
-    seaweed.remove(f"{directory}/_change_data/{name}")
+    (name,) = store.names(f"{directory}/_change_data")
+    store.remove(f"{directory}/_change_data/{name}")
     with pytest.raises(TableError, match="a file with changes of version 1 is gone: VACUUM removed it.*--whole"):
         Exporter(settings, export).update()
     assert Exporter(settings, export).update(whole=True).version == 2

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakehouse.settings.store import Store
 from lakehouse_tests.helpers.attacks import log_store_races
 from lakehouse_tests.helpers.attacks.log_store_races import OTHERS, OURS
-from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
+from lakehouse_tests.helpers.tables.azurite import RUNNING, AnyStore
 from lakehouse_tests.helpers.tables.store_commands import DECLARATION, Commands
 
 _READERS = """
@@ -24,9 +25,9 @@ items_copy = Export("items_copy", of="items", format="jsonl", file=__file__)
 """
 
 
-@pytest.fixture(scope="module")
-def seaweed() -> Iterator[SeaweedStore]:
-    with running_store() as store:
+@pytest.fixture(scope="module", params=RUNNING)
+def store(request: pytest.FixtureRequest) -> Iterator[AnyStore]:
+    with RUNNING[request.param]() as store:
         yield store
 
 
@@ -35,12 +36,13 @@ def declaration(shelf: str) -> str:
     return DECLARATION.replace('doc="Place.")]', f'doc="Place."), Column("shelf", "{shelf}", doc="Shelf.")]')
 
 
-@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+@pytest.mark.parametrize("is_spark_name", [False, True])
 def test_records_are_merged_into_a_store_and_queried_from_it(
-    seaweed: SeaweedStore, tmp_path: Path, scheme: str
+    store: AnyStore, tmp_path: Path, is_spark_name: bool
 ) -> None:
-    commands = Commands(tmp_path, f"{scheme}://bucket/{scheme}")
-    assert "jars (s3)" in commands.run("doctor")
+    root = store.root.replace("s3://", "s3a://") if is_spark_name else store.root
+    commands = Commands(tmp_path, f"{root}/merged{is_spark_name}")
+    assert f"jars ({Store(root).kind})" in commands.run("doctor")
     commands.publish({number: f"p{number % 3}" for number in range(300)})
     commands.run("merge", "items")
     commands.publish(dict.fromkeys(range(10), "moved"))
@@ -50,10 +52,8 @@ def test_records_are_merged_into_a_store_and_queried_from_it(
     assert "passed" in commands.run("audit", "items")
 
 
-def test_tables_in_a_store_are_restored_rewritten_maintained_and_exported(
-    seaweed: SeaweedStore, tmp_path: Path
-) -> None:
-    root = "s3://bucket/others"
+def test_tables_in_a_store_are_restored_rewritten_maintained_and_exported(store: AnyStore, tmp_path: Path) -> None:
+    root = f"{store.root}/others"
     commands = Commands(tmp_path, root)
     commands.declare(declaration("STRING"))
     commands.publish(dict.fromkeys(range(5), "here"))
@@ -79,10 +79,11 @@ def test_tables_in_a_store_are_restored_rewritten_maintained_and_exported(
     assert len(file.read_text().splitlines()) == 5
 
 
-def test_spark_never_replaces_a_commit_of_another_writer(seaweed: SeaweedStore) -> None:
+def test_spark_never_replaces_a_commit_of_another_writer(store: AnyStore) -> None:
     empty_table = pa.table({"writer": pa.array([], pa.int32()), "row": pa.array([], pa.int32())})
-    write_deltalake("s3://bucket/races/rows", empty_table)
-    command = [sys.executable, "-m", log_store_races.__name__, "s3://bucket/races/rows", "10"]
+    rows = f"{store.root}/races/rows"
+    write_deltalake(rows, empty_table)
+    command = [sys.executable, "-m", log_store_races.__name__, rows, "10"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     outcome = json.loads(result.stdout.splitlines()[-1])

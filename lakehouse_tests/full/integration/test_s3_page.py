@@ -25,9 +25,9 @@ AWS = f"""#!{sys.executable}
 import sys
 from fnmatch import fnmatch
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, S3FileSystem
-from lakehouse.settings.store_access import Access
+from lakehouse.settings.store_access import S3Access
 
-access = Access.of_environment()
+access = S3Access.of_environment()
 address = access.endpoint.removeprefix("http://")
 keys = dict(access_key=access.key, secret_key=access.secret, region=access.region)
 _, command, verb, source, target, *options = sys.argv

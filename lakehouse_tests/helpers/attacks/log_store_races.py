@@ -1,4 +1,4 @@
-"""A program that writes Delta logs in S3 with a Spark of lakehouse, against other writers. It prints JSON.
+"""A program that writes Delta logs in an object store with a Spark of lakehouse, against other writers. It prints JSON.
 
 Arguments: an existing Delta table with the columns ``writer`` and ``row``, and the number of rows for each writer.
 The output has the answers of the log store, the entries after them, and how many rows each writer appended.
@@ -15,14 +15,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import obstore
 import pyarrow as pa
 from deltalake import write_deltalake
 from deltalake.exceptions import CommitFailedError
 from py4j.protocol import Py4JJavaError
-from pyarrow.fs import S3FileSystem
 from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
+from lakehouse.settings.store import Store
 from lakehouse.spark.sessions import build_session, stop_session
 from lakehouse_tests.helpers.waiting import wait_until
 
@@ -35,12 +36,10 @@ class LogEntries:
     def __init__(self, spark: SparkSession, folder: str) -> None:
         self._jvm: Any = spark._jvm
         self._configuration = spark.sparkContext._jsc.hadoopConfiguration()
-        package, name = str(spark.conf.get("spark.delta.logStore.s3.impl")).rsplit(".", 1)
+        package, name = str(spark.conf.get(f"spark.delta.logStore.{folder.partition(':')[0]}.impl")).rsplit(".", 1)
         self._store = getattr(getattr(self._jvm, package), name)(self._configuration)
         self._folder = folder
-        address = os.environ["AWS_ENDPOINT_URL"].removeprefix("http://")
-        access = {"access_key": os.environ["AWS_ACCESS_KEY_ID"], "secret_key": os.environ["AWS_SECRET_ACCESS_KEY"]}
-        self._files = S3FileSystem(**access, endpoint_override=address, scheme="http", region="us-east-1")
+        self._objects = Store(folder).objects()
 
     def create(self, number: int, lines: Path) -> str:
         """Create an entry with the lines of a file; return "created", or the class of Java's exception."""
@@ -53,15 +52,10 @@ class LogEntries:
         return "created"
 
     def put(self, number: int, text: str) -> None:
-        with self._files.open_output_stream(self._key(number)) as output:
-            output.write(text.encode())
+        obstore.put(self._objects, f"{number:020d}.json", text.encode())
 
     def read(self, number: int) -> str:
-        with self._files.open_input_stream(self._key(number)) as entry:
-            return bytes(entry.read()).decode()
-
-    def _key(self, number: int) -> str:
-        return f"{self._folder}/{number:020d}.json".removeprefix("s3://")
+        return bytes(obstore.get(self._objects, f"{number:020d}.json").bytes()).decode()
 
 
 def answer_writes(entries: LogEntries, folder: Path) -> dict[str, list[str]]:

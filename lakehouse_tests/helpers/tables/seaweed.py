@@ -36,6 +36,9 @@ def _draw_ports(count: int) -> list[int]:
 class SeaweedStore:
     """A running store with one bucket; it ends with the test. With a policy of AWS, it has other keys for it, too."""
 
+    root = f"s3://{BUCKET}"
+    environment = staticmethod(environment)
+
     def __init__(self, folder: Path, policy: str = "") -> None:
         self.folder = folder
         self._policy = policy

@@ -1,4 +1,4 @@
-"""A proxy in front of a store with the protocol of S3: a test counts its requests and injects faults.
+"""A proxy in front of an object store: a test counts its requests and injects faults.
 
 with running_proxy(store) as proxy:
     proxy.add_fault(Fault("lose answer", method="PUT", commits_only=True, every=2))
@@ -15,9 +15,8 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from lakehouse_tests.helpers.tables import proxy_server
+from lakehouse_tests.helpers.tables.azurite import AnyStore
 from lakehouse_tests.helpers.tables.proxy_server import Fault
-from lakehouse_tests.helpers.tables.seaweed import SeaweedStore
-from lakehouse_tests.helpers.tables.stores import environment
 
 
 class StoreRequest(NamedTuple):
@@ -61,13 +60,13 @@ class StoreProxy:
 
 
 @contextmanager
-def running_proxy(store: SeaweedStore) -> Iterator[StoreProxy]:
+def running_proxy(store: AnyStore) -> Iterator[StoreProxy]:
     """Provide a proxy of the store, in whose environment deltalake, pyarrow and Spark connect to it."""
     command = [sys.executable, proxy_server.__file__, str(store.port)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             proxy = StoreProxy(process)
-            with environment(proxy.port):
+            with store.environment(proxy.port):
                 yield proxy
         finally:
             process.kill()

@@ -12,6 +12,7 @@ from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_rows, open_table, read_commit, read_history
 from lakehouse.ledger.log_copies import copied_log, look_again, look_once
 from lakehouse.settings.store import keep_copies_in
+from lakehouse_tests.helpers.tables.azurite import KEY, AnyStore
 from lakehouse_tests.helpers.tables.proxy_server import Fault
 from lakehouse_tests.helpers.tables.store_proxy import StoreProxy
 
@@ -19,9 +20,9 @@ ROWS = pa.table({"id": [1]})
 
 
 @pytest.fixture
-def root(proxy: StoreProxy, tmp_path: Path) -> str:
+def root(store: AnyStore, proxy: StoreProxy, tmp_path: Path) -> str:
     keep_copies_in(tmp_path / "copies")
-    return f"s3://bucket/{tmp_path.name}"
+    return f"{store.root}/{tmp_path.name}"
 
 
 def append(uri: str, count: int = 1) -> None:
@@ -165,8 +166,10 @@ def test_rows_are_read_with_the_present_keys(root: str, monkeypatch: pytest.Monk
     uri = f"{root}/t"
     append(uri)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "former")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "Zm9ybWVy")
     with pytest.raises(StoreRefusedError):
         open_rows(uri)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
     table = open_rows(uri)
     assert table is not None and table.to_pyarrow_table().num_rows == 1

@@ -7,9 +7,11 @@ from socket import gethostname
 
 import pytest
 
-from lakehouse.errors import SettingsError
+from lakehouse.errors import SettingsError, SetupError
 from lakehouse.settings import Settings, environment, project
 from lakehouse.settings.store import Store
+
+AZURE = "abfss://box@account.dfs.core.windows.net/lake"
 
 
 @pytest.fixture(autouse=True)
@@ -284,6 +286,7 @@ def test_paths_file_uris_and_object_stores_are_distinguished(
     uri: str, is_address: bool, folder: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "key")
     store = Store(uri)
     assert (store.is_address, store.folder) == (is_address, folder)
     assert bool(store.options) == (folder is None)
@@ -291,7 +294,9 @@ def test_paths_file_uris_and_object_stores_are_distinguished(
 
 def test_settings_of_a_store_need_tables_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_STORE_REGION", "eu-west-1")
-    assert "LAKEHOUSE_STORE_REGION needs tables in S3" in refusal()
+    assert "LAKEHOUSE_STORE_REGION needs tables in a store" in refusal()
+    monkeypatch.setenv("LAKEHOUSE_TABLES", AZURE)
+    assert "LAKEHOUSE_STORE_REGION is for tables in S3 alone" in refusal()
 
 
 def test_settings_of_a_store_are_for_the_bucket_of_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,6 +312,26 @@ def test_settings_of_a_store_are_for_the_bucket_of_the_tables(monkeypatch: pytes
         monkeypatch.delenv(f"LAKEHOUSE_STORE_{name}")
     Settings.load()
     assert Store("s3://tables/lake/t").access.key == "of-the-environment"
+
+
+def test_settings_of_a_store_are_for_the_account_of_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_TABLES", AZURE)
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "of-the-environment")
+    monkeypatch.setenv("LAKEHOUSE_STORE_SECRET_KEY", "own")
+    Settings.load()
+    access, other_access = Store(f"{AZURE}/t").access, Store("abfss://other@account.dfs.core.windows.net").access
+    assert (access.key, access.secret, other_access.secret) == ("account", "own", "of-the-environment")
+    monkeypatch.delenv("LAKEHOUSE_STORE_SECRET_KEY")
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_KEY")
+    Settings.load()
+    with pytest.raises(SetupError, match="no key for the storage account account.*LAKEHOUSE_STORE_SECRET_KEY"):
+        Store(AZURE).objects()
+
+
+def test_both_names_of_a_protocol_name_the_same_place() -> None:
+    assert Store("s3://b/t").digest == Store("s3a://b/t").digest
+    assert Store(AZURE).digest == Store(AZURE.replace("abfss:", "abfs:")).digest
+    assert len({Store(AZURE.replace("account", name)).digest for name in ("one", "two")}) == 2
 
 
 def test_the_user_of_a_command_is_recorded_only_if_that_is_set() -> None:

@@ -1,0 +1,128 @@
+"""A real server of Azure storage on loopback, Azurite: an account without a hierarchical namespace."""
+
+import base64
+import hashlib
+import hmac
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import obstore
+import pytest
+import requests
+from obstore.store import AzureStore
+
+from lakehouse.local.embedded import draw_port
+from lakehouse.local.process import Child
+from lakehouse_tests.helpers.places import ROOT
+from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
+from lakehouse_tests.helpers.tables.stores import BUCKET
+from lakehouse_tests.helpers.waiting import wait_until
+
+ACCOUNT = "devstoreaccount1"
+# the key that every Azurite has
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+_SERVER = ROOT / ".venv" / "azurite" / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
+_VERSION = "2021-08-06"  # of the protocol
+
+
+class AzuriteStore:
+    """A running account with one container; it ends with the test."""
+
+    root = f"abfs://{BUCKET}@{ACCOUNT}.dfs.core.windows.net"
+
+    def __init__(self, folder: Path) -> None:
+        if not _SERVER.is_file():
+            pytest.skip("Azurite is not installed: make azurite")
+        self.folder = folder
+        self.port = draw_port()
+        self._child: Child | None = None
+
+    @property
+    def _objects(self) -> AzureStore:
+        return AzureStore(
+            BUCKET,
+            account_name=ACCOUNT,
+            account_key=KEY,
+            endpoint=f"http://127.0.0.1:{self.port}/{ACCOUNT}",
+            client_options={"allow_http": True},
+        )
+
+    def start(self) -> None:
+        """Start it, or start it again with the objects that it had."""
+        node = Path(sys.executable).parent / "node"
+        command = [str(node), str(_SERVER), "--blobHost", "127.0.0.1", "--blobPort", str(self.port)]
+        command += ["--location", str(self.folder / "data"), "--skipApiVersionCheck", "--disableTelemetry"]
+        self._child = Child(command, self.folder / "server.log")
+        assert wait_until(self._has_container, 60.0), (self.folder / "server.log").read_text()[-2000:]
+
+    def stop(self) -> None:
+        """Kill it; nothing that it answered for is lost."""
+        if self._child:
+            self._child.kill()
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write an object into the container."""
+        obstore.put(self._objects, path, content)
+
+    def remove(self, path: str) -> None:
+        obstore.delete(self._objects, path)
+
+    def names(self, folder: str) -> list[str]:
+        """List the names of the objects and folders in a folder."""
+        result = obstore.list_with_delimiter(self._objects, folder)
+        paths = [*result["common_prefixes"], *(file["path"] for file in result["objects"])]
+        return sorted(path.rpartition("/")[2] for path in paths)
+
+    def _has_container(self) -> bool:
+        """Create the container if there is none: no client of a table does."""
+        date = datetime.now(UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
+        resource = f"/{ACCOUNT}/{ACCOUNT}/{BUCKET}\nrestype:container"
+        text = "PUT" + "\n" * 12 + f"x-ms-date:{date}\nx-ms-version:{_VERSION}\n{resource}"
+        digest = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
+        signature = f"SharedKey {ACCOUNT}:{base64.b64encode(digest).decode()}"
+        headers = {"x-ms-date": date, "x-ms-version": _VERSION, "Authorization": signature}
+        url = f"http://127.0.0.1:{self.port}/{ACCOUNT}/{BUCKET}?restype=container"
+        try:
+            return requests.put(url, headers=headers, timeout=5).status_code in (201, 409)
+        except requests.ConnectionError:
+            return False
+
+    @staticmethod
+    @contextmanager
+    def environment(port: int) -> Iterator[str]:
+        """Set the environment in which deltalake, DuckDB and Spark connect to this port; yield the root."""
+        variables = {
+            "AZURE_STORAGE_ENDPOINT": f"http://127.0.0.1:{port}/{ACCOUNT}",
+            "AZURE_ALLOW_HTTP": "true",
+            "AZURE_STORAGE_ACCOUNT_KEY": KEY,
+            "AZURITE_BLOB_STORAGE_URL": f"http://127.0.0.1:{port}",  # DuckDB's Delta knows the account as this server's
+        }
+        with pytest.MonkeyPatch.context() as patch:
+            for name in [name for name in os.environ if name.startswith("AZUR")]:
+                patch.delenv(name)
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            yield AzuriteStore.root
+
+
+@contextmanager
+def running_azurite() -> Iterator[AzuriteStore]:
+    """Provide a new account, in whose environment clients connect to it."""
+    with TemporaryDirectory(prefix="lakehouse-azurite-") as folder:
+        store = AzuriteStore(Path(folder))
+        try:
+            store.start()
+            with store.environment(store.port):
+                yield store
+        finally:
+            store.stop()
+
+
+AnyStore = SeaweedStore | AzuriteStore
+RUNNING = {"s3": running_store, "azure": running_azurite}
+"""Provide a new store of each protocol."""

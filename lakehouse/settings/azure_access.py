@@ -13,7 +13,12 @@ from lakehouse.settings.store_access import Access
 
 HOST = ".dfs.core.windows.net"
 """How the host of each account ends."""
-_KEY, _ENDPOINT = "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ENDPOINT"
+_ENDPOINT = "AZURE_STORAGE_ENDPOINT"
+_KEY, _SIGNATURE = "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN"
+_STRONGER = (
+    *("AZURE_STORAGE_TOKEN", _KEY, "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY"),
+    *("AZURE_CLIENT_SECRET", "AZURE_STORAGE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"),
+)  # the first also before a key, all of them before a signature
 _ABFS = "spark.hadoop.fs.azure."
 _ABFS_CONF = {
     # accounts without a hierarchical namespace: Hadoop's own choice would create files with more requests
@@ -30,35 +35,51 @@ _ABFS_CONF = {
 
 @dataclass(frozen=True)
 class AzureAccess(Access):
-    """How the containers of an account are reached; ``key`` is its name, and ``secret`` its key.
+    """How a container of an account is reached; ``secret_key`` is the key of the account or a signature (SAS).
 
     ``endpoint`` is unset for Azure itself, and else the address of the account for blobs: http(s)://HOST:PORT/ACCOUNT.
     """
+
+    settings = ("endpoint", "secret_key", "writers")
+
+    account: str = ""
 
     @classmethod
     def of_environment(cls, container: str) -> Self:
         """Read how the account of CONTAINER@ACCOUNT.dfs.core.windows.net is reached from the variables now."""
         account = container.partition("@")[2].removesuffix(HOST)
-        return cls(os.environ.get(_ENDPOINT) or None, account, os.environ.get(_KEY) or None)
+        secret = os.environ.get(_KEY) or os.environ.get(_SIGNATURE) or None
+        return cls(endpoint=os.environ.get(_ENDPOINT) or None, secret_key=secret, account=account)
+
+    @property
+    def _is_signature(self) -> bool:
+        return "sig=" in (self.secret_key or "")
 
     def with_keys(self) -> Self:
-        """Return it. Raises ``SetupError`` if there is no key."""
-        if not self.secret:
+        """Return it. Raises ``SetupError`` also if there is neither a key nor a signature."""
+        if not self.secret_key:
             raise SetupError(
-                f"There is no key for the storage account {self.key}",
-                action=f"Set LAKEHOUSE_STORE_SECRET_KEY or {_KEY} to one of its two keys.",
+                f"There is no key for the storage account {self.account}",
+                action=f"Set LAKEHOUSE_STORE_SECRET_KEY, {_KEY} or {_SIGNATURE}. An identity is not supported.",
             )
-        return self
+        return super().with_keys()
+
+    @property
+    def _stronger_variables(self) -> tuple[str, ...]:
+        return _STRONGER if self._is_signature else _STRONGER[:1]
 
     @property
     def options(self) -> dict[str, str]:
         """The options of deltalake and obstore."""
-        options = {"azure_storage_account_key": self.secret, "azure_storage_endpoint": self.endpoint}
+        secret_name = "azure_storage_sas_token" if self._is_signature else "azure_storage_account_key"
+        options = {secret_name: self.secret_key, "azure_storage_endpoint": self.endpoint}
         return {name: value for name, value in options.items() if value}
 
-    def spark_conf(self, bucket: str) -> dict[str, str]:  # noqa: ARG002 - all containers of the account have its key
-        """The settings of Spark, always with the key: its file system reads no variables."""
-        conf = _ABFS_CONF | {f"{_ABFS}account.key.{self.key}{HOST}": self.with_keys().secret or ""}
+    def spark_conf(self, bucket: str) -> dict[str, str]:
+        """The settings of Spark, always with the secret: its file system reads no variables."""
+        secret_name, account = "sas.fixed.token" if self._is_signature else "account.key", bucket.partition("@")[2]
+        conf = _ABFS_CONF | {f"{_ABFS}{secret_name}.{account}": self.with_keys().secret_key or ""}
+        conf |= {f"{_ABFS}account.auth.type.{account}": "SAS"} if self._is_signature else {}
         if self.endpoint is None:
             return conf
         place = {"abfs.endpoint": urlsplit(self.endpoint).netloc, "account.hns.enabled": "false"}
@@ -68,6 +89,8 @@ class AzureAccess(Access):
     @property
     def duckdb_secret(self) -> dict[str, str | bool]:
         """What a secret of DuckDB has: one text with everything."""
-        values = {"DefaultEndpointsProtocol": "http" if self.is_unencrypted else "https", "AccountName": self.key}
-        values |= {"AccountKey": self.secret, "BlobEndpoint": self.endpoint}
+        secret_name = "SharedAccessSignature" if self._is_signature else "AccountKey"
+        protocol = "http" if self.is_unencrypted else "https"
+        values = {"DefaultEndpointsProtocol": protocol, "AccountName": self.account}
+        values |= {secret_name: self.secret_key or "", "BlobEndpoint": self.endpoint or ""}
         return {"CONNECTION_STRING": ";".join(f"{name}={value}" for name, value in values.items() if value)}

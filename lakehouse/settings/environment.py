@@ -190,7 +190,7 @@ class Settings(BaseSettings):
         None, description="Access key for the bucket of the tables. Unset: that of AWS_*, a profile or a role."
     )
     store_secret_key: shapes.Secret | None = Field(
-        None, description="Its secret key, or the key of an Azure storage account; no key is ever shown."
+        None, description="Its secret key, or the key or a signature (SAS) of an Azure storage account; never shown."
     )
     store_path_style: bool | None = Field(
         None, description="Whether the address of an object begins with the endpoint, not the bucket. Unset: it does."
@@ -227,32 +227,22 @@ class Settings(BaseSettings):
                 f" {PREFIX}SPARK_REMOTE runs already; set it there"
             )
         self._require_both("kafka_client_certificate_file", "kafka_client_key_file")
+        if self.store.kind == "s3":
+            self._require_both("store_access_key", "store_secret_key")
         self._open_store()
         return self
 
     def _open_store(self) -> None:
         """Let this process reach the bucket of the tables as these settings say; copies of logs lie in the home."""
-        bucket, secrets = self.store.bucket, {"key": self.store_access_key, "secret": self.store_secret_key}
-        of_s3 = {"region": self.store_region, "path_style": self.store_path_style}
-        values = {"endpoint": self.store_endpoint} | of_s3
-        values |= {name: secret.get_secret_value() for name, secret in secrets.items() if secret}
-        values |= {"one_writer": True} if self.store_writers == "one" else {}
-        set_values = {name: value for name, value in values.items() if value is not None}
-        if self.store.kind == "azure":
-            self._refuse("store_region", "store_path_style", "store_access_key", reason="is for tables in S3 alone")
-        else:
-            self._require_both("store_access_key", "store_secret_key")
-        if bucket is None and set_values:
-            names = [name for name in sorted(self.model_fields_set) if name.startswith("store_")]
-            self._refuse(*names, reason=f"needs tables in a store, but {PREFIX}TABLES is not {STORE_ADDRESSES}")
-        if bucket:
-            declare_access(bucket, set_values)
+        store, names = self.store, [name for name in sorted(self.model_fields_set) if name.startswith("store_")]
+        values = {name: value for name in names if (value := getattr(self, name)) is not None}
+        for name in values:
+            if name.removeprefix("store_") not in store.access_class.settings:
+                place = "tables in S3" if store.kind else f"{PREFIX}TABLES={STORE_ADDRESSES}"
+                raise ValueError(f"{variable_of(name)} needs {place}")
+        if store.bucket:
+            declare_access(store.bucket, {name.removeprefix("store_"): value for name, value in values.items()})
             keep_copies_in(self.home_folder / "logs-of-stores")
-
-    def _refuse(self, *names: str, reason: str) -> None:
-        """Refuse the first of these settings that is set."""
-        for name in self.model_fields_set.intersection(names):
-            raise ValueError(f"{variable_of(name)} {reason}")
 
     def _require_both(self, *names: str) -> None:
         """Refuse two settings of which only one is set."""

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from hashlib import sha256
@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 import obstore
 from obstore.exceptions import BaseError
 from obstore.store import ObjectStore, from_url
+from pydantic import SecretStr
 
 from lakehouse.settings.azure_access import HOST, AzureAccess
 from lakehouse.settings.store_access import Access, S3Access
@@ -95,16 +96,15 @@ class Store:
         return "/".join([*self.duckdb_uri.split("/")[:3], ""])
 
     @property
+    def access_class(self) -> type[Access]:
+        """The kind of the access."""
+        return {"s3": S3Access, "azure": AzureAccess}.get(self.kind or "", Access)
+
+    @property
     def access(self) -> Access:
         """How the bucket is reached now; nothing for another store. What settings do not say, the environment does."""
-        if self.bucket is None:
-            return Access()
-        values = _DECLARED.get(self.bucket, {})
-        if self.kind == "azure":
-            return replace(AzureAccess.of_environment(self.bucket), **values)
-        access = S3Access.of_environment()
-        has_keys = "key" in values
-        return replace(access, token=None if has_keys else access.token, of_settings=has_keys, **values)
+        bucket = self.bucket or ""
+        return self.access_class.of_environment(bucket).with_settings(_DECLARED.get(bucket, {}))
 
     @property
     def digest(self) -> str:
@@ -187,4 +187,6 @@ def keep_copies_in(folder: Path) -> None:
 
 def declare_access(bucket: str, values: Mapping[str, Any]) -> None:
     """Note what settings say of a bucket, for all that this process reads and writes there."""
-    _DECLARED[bucket] = dict(values)
+    _DECLARED[bucket] = {
+        name: value.get_secret_value() if isinstance(value, SecretStr) else value for name, value in values.items()
+    }

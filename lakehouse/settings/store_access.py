@@ -4,16 +4,17 @@ The settings ``LAKEHOUSE_STORE_*`` say it for the bucket of the tables, else the
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 from lakehouse.errors import SetupError
 
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-_KEY, _SECRET = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
+_KEY, _SECRET, _TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
 _S3A = "spark.hadoop.fs.s3a."
 _S3A_CONF = {
     # keys in settings of Hadoop, else those that the AWS SDK finds: variables, web identity, a profile, a role
@@ -33,19 +34,47 @@ _S3A_CONF = {
 class Access:
     """How an object store is reached; what is ``None`` comes from the provider's own chain.
 
-    ``of_settings`` means that settings have the keys. ``one_writer`` means that a person vouches that nothing writes
-    its tables at the same time.
+    ``writers`` is ``one`` if a person vouches that nothing writes its tables at the same time. ``of_settings`` means
+    that settings have the secret. ``settings`` names what settings can say.
     """
 
+    settings: ClassVar[tuple[str, ...]] = ()
+
     endpoint: str | None = None
-    key: str | None = None
-    secret: str | None = None
+    secret_key: str | None = None
+    writers: str = "many"
     of_settings: bool = False
-    one_writer: bool = False
+
+    @property
+    def one_writer(self) -> bool:
+        """Whether a person vouches that nothing writes the tables at the same time."""
+        return self.writers == "one"
+
+    @classmethod
+    def of_environment(cls, bucket: str) -> Self:  # noqa: ARG003 - without a store there is nothing to read
+        """Read the access to a bucket from the variables now."""
+        return cls()
+
+    def with_settings(self, values: Mapping[str, Any]) -> Self:
+        """Return it with what settings say in place of the environment."""
+        return replace(self, of_settings="secret_key" in values, **values)
 
     def with_keys(self) -> Self:
-        """Return it with the keys as they are now. Raises ``SetupError`` if there are none."""
+        """Return it with the keys as they are now.
+
+        Raises ``SetupError`` if there are none, or if clients would use those of another variable instead.
+        """
+        for name in filter(os.environ.get, self._stronger_variables):
+            raise SetupError(
+                f"{name} is set, and deltalake would use it with or before the secrets of the object store",
+                action=f"Unset it where the tables are used, or unset what {name} replaces.",
+            )
         return self
+
+    @property
+    def _stronger_variables(self) -> tuple[str, ...]:
+        """Variables that some client prefers to what is set here."""
+        return ()
 
     @property
     def is_unencrypted(self) -> bool:
@@ -71,12 +100,15 @@ class Access:
 class S3Access(Access):
     """How a bucket of S3 is reached."""
 
+    settings = ("endpoint", "region", "access_key", "secret_key", "path_style", "writers")
+
+    access_key: str | None = None
     region: str | None = None
-    token: str | None = None
     path_style: bool = True
+    token: str | None = None
 
     @classmethod
-    def of_environment(cls) -> Self:
+    def of_environment(cls, bucket: str = "") -> Self:  # noqa: ARG003 - all buckets have the same variables
         """Read the variables ``AWS_*`` now. Raises ``SetupError`` if the endpoint is not an address."""
         name = next((name for name in _ENDPOINTS if os.environ.get(name)), None)
         if name and not os.environ[name].startswith(("http://", "https://")):
@@ -84,21 +116,31 @@ class S3Access(Access):
         return cls(
             endpoint=os.environ[name] if name else None,
             region=os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"),
-            key=os.environ.get(_KEY) or None,
-            secret=os.environ.get(_SECRET) or None,
-            token=os.environ.get("AWS_SESSION_TOKEN") or None,
+            access_key=os.environ.get(_KEY) or None,
+            secret_key=os.environ.get(_SECRET) or None,
+            token=os.environ.get(_TOKEN) or None,
             path_style=os.environ.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "").lower() != "true",
         )
 
     def with_keys(self) -> Self:
         """Return it with keys: if it has none, those of a profile or a role, as they are now.
 
-        Raises ``SetupError`` if there are none. Without the package that finds them, each client asks for itself.
+        Without the package that finds them, each client asks for itself.
         """
-        if self.key or os.environ.get("AWS_SKIP_SIGNATURE") or not find_spec("botocore"):
+        super().with_keys()
+        if self.access_key or os.environ.get("AWS_SKIP_SIGNATURE") or not find_spec("botocore"):
             return self
         keys = _find_keys()
-        return replace(self, key=keys.access_key, secret=keys.secret_key, token=keys.token)
+        return replace(self, access_key=keys.access_key, secret_key=keys.secret_key, token=keys.token)
+
+    def with_settings(self, values: Mapping[str, Any]) -> Self:
+        """Return it with what settings say; the token of the environment does not belong to keys of settings."""
+        access = super().with_settings(values)
+        return replace(access, token=None) if access.of_settings else access
+
+    @property
+    def _stronger_variables(self) -> tuple[str, ...]:
+        return (_TOKEN,) if self.of_settings else ()
 
     @property
     def options(self) -> dict[str, str]:
@@ -106,8 +148,8 @@ class S3Access(Access):
         options = {
             "aws_endpoint": self.endpoint,
             "aws_region": self.region,
-            "aws_access_key_id": self.key,
-            "aws_secret_access_key": self.secret,
+            "aws_access_key_id": self.access_key,
+            "aws_secret_access_key": self.secret_key,
             "aws_session_token": self.token,
             "aws_virtual_hosted_style_request": str(not self.path_style).lower() if self.endpoint else None,
         }
@@ -115,7 +157,7 @@ class S3Access(Access):
 
     def spark_conf(self, bucket: str) -> dict[str, str]:
         """The settings of Spark: keys only if they are of settings, since Spark finds others itself."""
-        keys = {"access.key": self.key, "secret.key": self.secret} if self.of_settings else {}
+        keys = {"access.key": self.access_key, "secret.key": self.secret_key} if self.of_settings else {}
         values = {f"{_S3A}{name}": value for name, value in S3Access.of_environment()._place_conf.items()}
         values |= {f"{_S3A}bucket.{bucket}.{name}": value for name, value in {**self._place_conf, **keys}.items()}
         return _S3A_CONF | {name: value for name, value in values.items() if value}
@@ -128,7 +170,12 @@ class S3Access(Access):
     @property
     def duckdb_secret(self) -> dict[str, str | bool]:
         """What a secret of DuckDB has: keys, the region, and the endpoint of another store than AWS."""
-        values = {"KEY_ID": self.key, "SECRET": self.secret, "SESSION_TOKEN": self.token, "REGION": self.region}
+        values = {
+            "KEY_ID": self.access_key,
+            "SECRET": self.secret_key,
+            "SESSION_TOKEN": self.token,
+            "REGION": self.region,
+        }
         options: dict[str, str | bool] = {name: value for name, value in values.items() if value}
         if self.endpoint is None:
             return options

@@ -15,9 +15,8 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from lakehouse_tests.helpers.attacks import foreign_spark
-from lakehouse_tests.helpers.attacks.reliability import Attack, Target
+from lakehouse_tests.helpers.attacks.reliability import Attack
 from lakehouse_tests.helpers.attacks.store_scenes import (
-    ROOT,
     StoreScene,
     StoreWorld,
     Writers,
@@ -39,9 +38,9 @@ def of_commits(kind: Kind, **options: Any) -> Fault:
     return Fault(kind, method="PUT", commits_only=True, **options)
 
 
-@pytest.fixture(scope="module")
-def world(broker) -> Iterator[StoreWorld]:
-    with running_world(broker) as world:
+@pytest.fixture(scope="module", params=["s3", "azure"])
+def world(broker, request) -> Iterator[StoreWorld]:
+    with running_world(broker, request.param) as world:
         yield world
 
 
@@ -85,7 +84,7 @@ def test_a_merge_through_a_failing_store_is_exact(scene, writers, attack, method
     for fault in FAULTS[method]:
         scene.world.proxy.add_fault(fault)
     counts: list[int] = []
-    with attack(TROUBLE, method, times=lambda: sum(counts), target=Target.STORES):
+    with attack(TROUBLE, method, times=lambda: sum(counts), target=scene.world.target):
         answers = scene.merge(*writers.take())
         counts.append(fault_count(scene.world))
         assert counts[0] > 0
@@ -105,8 +104,8 @@ MOMENTS = {
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_merge_into_a_store_that_is_killed_is_exact(scene, writers, attack, is_missed, moment):
     (worker,) = writers.take()
-    store, method = scene.world.store, f"the store is killed {moment}, and started again"
-    with attack(TROUBLE, method, target=Target.STORES):
+    store, method = scene.world.store, f"the store is {scene.world.store.ending} {moment}, and started again"
+    with attack(TROUBLE, method, target=scene.world.target):
         worker.start(scene.job)
         await_request(scene.world, *MOMENTS[moment])
         store.stop()
@@ -121,7 +120,7 @@ def test_a_merge_into_a_store_that_is_killed_is_exact(scene, writers, attack, is
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_merge_whose_keys_expire_is_exact(scene, writers, attack, moment, times):
     (worker,) = writers.take()
-    with attack(TROUBLE, f"the keys expire {moment}", target=Target.STORES):
+    with attack(TROUBLE, f"the keys expire {moment}", target=scene.world.target):
         worker.start(scene.job)
         await_request(scene.world, *MOMENTS[moment])
         scene.world.proxy.add_fault(Fault("answer", status=403, code="ExpiredToken", times=times))
@@ -153,7 +152,7 @@ def kill_at(scene: StoreScene, writers: Writers, attack: Attack, method: str, fa
     (worker,) = writers.take()
     scene.world.proxy.reset()
     scene.world.proxy.add_fault(fault)
-    with attack(CRASH, method, target=Target.STORES):
+    with attack(CRASH, method, target=scene.world.target):
         worker.start(scene.job)
         assert wait_until(lambda: fault_count(scene.world) > 0, 120)
         writers.kill(worker)
@@ -187,7 +186,7 @@ class OtherWriter:
 def test_two_processes_and_another_program_at_once_lose_nothing(scene, writers, attack, turn):
     workers, program, stopped = writers.take(2), OtherWriter(scene), Event()
     scene.world.proxy.add_fault(of_commits("delay", seconds=0.1))
-    with attack("Two writers lose nothing", "two merges, and deltalake, which compacts", target=Target.STORES):
+    with attack("Two writers lose nothing", "two merges, and deltalake, which compacts", target=scene.world.target):
         with ThreadPoolExecutor(1) as pool:
             work = pool.submit(program.write_until, stopped)
             for worker in workers:
@@ -208,7 +207,7 @@ def test_two_processes_and_another_program_at_once_lose_nothing(scene, writers, 
 
 def test_a_spark_of_another_program_replaces_a_commit(world):
     """Delta's own log store looks first and writes then, without a condition: what is committed in between is gone."""
-    uri = f"{ROOT}/foreign"
+    uri = world.settings.table_uri("foreign")
     write_deltalake(uri, pa.table({"writer": ["first"]}))
     world.proxy.clear_faults()
     world.proxy.reset()

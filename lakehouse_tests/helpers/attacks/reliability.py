@@ -34,7 +34,8 @@ class Target(StrEnum):
     TOPICS = "tables of topics"
     FILES = "tables of files"
     OTHER_TABLES = "tables of other tables"
-    STORES = "tables in a store"
+    S3 = "tables in S3"
+    AZURE = "tables in Azure"
     QUERIES = "streaming queries"
     EXPORTS = "exports"
 

@@ -16,16 +16,16 @@ from lakehouse.kafka import create_topic, read_topic
 from lakehouse.ledger.audit import audit
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
+from lakehouse_tests.helpers.attacks.reliability import Target
 from lakehouse_tests.helpers.attacks.worker import Job
 from lakehouse_tests.helpers.attacks.workers import Worker
 from lakehouse_tests.helpers.brokers.streams import delete, hour, record, send
+from lakehouse_tests.helpers.tables.azurite import RUNNING, AnyStore
 from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
-from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
 from lakehouse_tests.helpers.tables.store_proxy import StoreProxy, running_proxy
 from lakehouse_tests.helpers.tables.tables import Tables
 from lakehouse_tests.helpers.waiting import wait_until
 
-ROOT = "s3://bucket/attacks"
 _DELETED_SHARE = 0.25  # of the records
 _HOURS = range(12)
 _STEPS = ("merge", "refresh")  # what the command lakehouse merge does
@@ -36,17 +36,23 @@ class StoreWorld:
     """A broker, a store and its proxy; settings with tables in the store."""
 
     settings: Settings
-    store: SeaweedStore
+    store: AnyStore
     proxy: StoreProxy
+
+    @property
+    def target(self) -> Target:
+        """What an attack on these tables is counted as."""
+        return Target.AZURE if self.settings.store.kind == "azure" else Target.S3
 
 
 @contextmanager
-def running_world(broker: Settings) -> Iterator[StoreWorld]:
+def running_world(broker: Settings, kind: str) -> Iterator[StoreWorld]:
     """Provide a new store behind a proxy; workers that start inside the block have their tables in it."""
-    with running_store() as store, running_proxy(store) as proxy, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAKEHOUSE_TABLES", ROOT)
+    with RUNNING[kind]() as store, running_proxy(store) as proxy, pytest.MonkeyPatch.context() as patch:
+        root = f"{store.root}/attacks"
+        patch.setenv("LAKEHOUSE_TABLES", root)
         home, servers = broker.home_folder, bootstrap_servers(broker)
-        settings = Settings(home=home, tables=ROOT, kafka_bootstrap_servers=servers, _env_file=None)
+        settings = Settings(home=home, tables=root, kafka_bootstrap_servers=servers, _env_file=None)
         yield StoreWorld(settings, store, proxy)
 
 

@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urlencode
 
 import obstore
 import pytest
@@ -33,6 +34,7 @@ _VERSION = "2021-08-06"  # of the protocol
 class AzuriteStore:
     """A running account with one container; it ends with the test."""
 
+    ending = "stopped"
     root = f"abfs://{BUCKET}@{ACCOUNT}.dfs.core.windows.net"
 
     def __init__(self, folder: Path) -> None:
@@ -43,12 +45,17 @@ class AzuriteStore:
         self._child: Child | None = None
 
     @property
+    def endpoint(self) -> str:
+        """The address of the account."""
+        return f"http://127.0.0.1:{self.port}/{ACCOUNT}"
+
+    @property
     def _objects(self) -> AzureStore:
         return AzureStore(
             BUCKET,
             account_name=ACCOUNT,
             account_key=KEY,
-            endpoint=f"http://127.0.0.1:{self.port}/{ACCOUNT}",
+            endpoint=self.endpoint,
             client_options={"allow_http": True},
         )
 
@@ -61,9 +68,9 @@ class AzuriteStore:
         assert wait_until(self._has_container, 60.0), (self.folder / "server.log").read_text()[-2000:]
 
     def stop(self) -> None:
-        """Kill it; nothing that it answered for is lost."""
+        """End it; nothing that it answered for is lost. Killed, it would lose the last seconds (seen)."""
         if self._child:
-            self._child.kill()
+            self._child.stop()
 
     def put(self, path: str, content: bytes) -> None:
         """Write an object into the container."""
@@ -83,14 +90,19 @@ class AzuriteStore:
         date = datetime.now(UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
         resource = f"/{ACCOUNT}/{ACCOUNT}/{BUCKET}\nrestype:container"
         text = "PUT" + "\n" * 12 + f"x-ms-date:{date}\nx-ms-version:{_VERSION}\n{resource}"
-        digest = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
-        signature = f"SharedKey {ACCOUNT}:{base64.b64encode(digest).decode()}"
-        headers = {"x-ms-date": date, "x-ms-version": _VERSION, "Authorization": signature}
-        url = f"http://127.0.0.1:{self.port}/{ACCOUNT}/{BUCKET}?restype=container"
+        headers = {"x-ms-date": date, "x-ms-version": _VERSION, "Authorization": f"SharedKey {ACCOUNT}:{_sign(text)}"}
         try:
+            url = f"{self.endpoint}/{BUCKET}?restype=container"
             return requests.put(url, headers=headers, timeout=5).status_code in (201, 409)
         except requests.ConnectionError:
             return False
+
+    def signature(self, rights: str) -> str:
+        """A signature that gives rights on the container for a day."""
+        expiry = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        fields = [rights, "", expiry, f"/blob/{ACCOUNT}/{BUCKET}", "", "", "", _VERSION, "c", *[""] * 7]
+        values = {"sv": _VERSION, "se": expiry, "sr": "c", "sp": rights, "sig": _sign("\n".join(fields))}
+        return urlencode(values)
 
     @staticmethod
     @contextmanager
@@ -108,6 +120,11 @@ class AzuriteStore:
             for name, value in variables.items():
                 patch.setenv(name, value)
             yield AzuriteStore.root
+
+
+def _sign(text: str) -> str:
+    digest = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
+    return base64.b64encode(digest).decode()
 
 
 @contextmanager

@@ -36,6 +36,7 @@ def _draw_ports(count: int) -> list[int]:
 class SeaweedStore:
     """A running store with one bucket; it ends with the test. With a policy of AWS, it has other keys for it, too."""
 
+    ending = "killed"
     root = f"s3://{BUCKET}"
     environment = staticmethod(environment)
 

@@ -294,9 +294,9 @@ def test_paths_file_uris_and_object_stores_are_distinguished(
 
 def test_settings_of_a_store_need_tables_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_STORE_REGION", "eu-west-1")
-    assert "LAKEHOUSE_STORE_REGION needs tables in a store" in refusal()
+    assert "LAKEHOUSE_STORE_REGION needs LAKEHOUSE_TABLES=s3://BUCKET/... or abfss:" in refusal()
     monkeypatch.setenv("LAKEHOUSE_TABLES", AZURE)
-    assert "LAKEHOUSE_STORE_REGION is for tables in S3 alone" in refusal()
+    assert "LAKEHOUSE_STORE_REGION needs tables in S3" in refusal()
 
 
 def test_settings_of_a_store_are_for_the_bucket_of_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,12 +306,17 @@ def test_settings_of_a_store_are_for_the_bucket_of_the_tables(monkeypatch: pytes
         monkeypatch.setenv(f"LAKEHOUSE_STORE_{name}", value)
     Settings.load()
     access, other_access = Store("s3a://tables/lake/t").access, Store("s3://files/x").access
-    assert (access.key, access.secret, access.endpoint) == ("own", "secret", "http://store:8333")
-    assert (other_access.key, other_access.endpoint) == ("of-the-environment", None)
+    assert (access.options["aws_access_key_id"], access.secret_key) == ("own", "secret")
+    assert access.endpoint == "http://store:8333"
+    assert (other_access.options["aws_access_key_id"], other_access.endpoint) == ("of-the-environment", None)
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of-the-environment")
+    with pytest.raises(SetupError, match="AWS_SESSION_TOKEN is set.*Unset it"):
+        Store("s3://tables/lake/t").objects()
+    monkeypatch.delenv("AWS_SESSION_TOKEN")
     for name in ("ACCESS_KEY", "SECRET_KEY", "ENDPOINT"):
         monkeypatch.delenv(f"LAKEHOUSE_STORE_{name}")
     Settings.load()
-    assert Store("s3://tables/lake/t").access.key == "of-the-environment"
+    assert Store("s3://tables/lake/t").access.options["aws_access_key_id"] == "of-the-environment"
 
 
 def test_settings_of_a_store_are_for_the_account_of_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,7 +325,14 @@ def test_settings_of_a_store_are_for_the_account_of_the_tables(monkeypatch: pyte
     monkeypatch.setenv("LAKEHOUSE_STORE_SECRET_KEY", "own")
     Settings.load()
     access, other_access = Store(f"{AZURE}/t").access, Store("abfss://other@account.dfs.core.windows.net").access
-    assert (access.key, access.secret, other_access.secret) == ("account", "own", "of-the-environment")
+    assert (access.secret_key, other_access.secret_key) == ("own", "of-the-environment")
+    assert (
+        access.duckdb_secret["CONNECTION_STRING"] == "DefaultEndpointsProtocol=https;AccountName=account;AccountKey=own"
+    )
+    monkeypatch.setenv("LAKEHOUSE_STORE_SECRET_KEY", "sv=1&sig=own")
+    Settings.load()
+    with pytest.raises(SetupError, match="AZURE_STORAGE_ACCOUNT_KEY is set.*Unset it"):
+        Store(AZURE).objects()
     monkeypatch.delenv("LAKEHOUSE_STORE_SECRET_KEY")
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_KEY")
     Settings.load()

@@ -60,7 +60,7 @@ def test_a_store_that_ignores_conditions_is_refused_unless_there_is_one_writer(
     ):
         pass
     bucket = Store(root).bucket or ""
-    declare_access(bucket, {"one_writer": True})
+    declare_access(bucket, {"writers": "one"})
     try:
         with table_lock(f"{root}/t", "t"):
             pass

@@ -59,7 +59,7 @@ test-all: install ## Run all tests at full scale, in hours
 torture: install ## Run the fault tests at full scale; the results go into docs/explanation
 	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/full/faults --report docs/explanation $(ARGS)
 
-store-test: install ## Attack tables in an object store, in minutes; prints what was killed and what came of it
+store-test: install ## Attack tables in object stores, in minutes; prints what was killed and what came of it
 	$(BIN)/python -m pytest lakehouse_tests/full/faults/test_stores.py $(ARGS)
 
 azurite: install ## Install the server of Azure storage that tests use, 240 MB; without it, they are skipped

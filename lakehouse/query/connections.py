@@ -64,7 +64,19 @@ def load_extensions(connection: duckdb.DuckDBPyConnection, uri: str) -> None:
     _load(connection, "delta", "Reinstall lakehouse (in its repository: make install).")
     if kind := Store(uri).kind:
         _load(connection, _STORE_EXTENSIONS[kind], f"Install it: pip install 'dagster-lakehouse[{kind}]'.")
+        _trust_authorities(connection, kind)
         renew_secret(connection, uri)
+
+
+def _trust_authorities(connection: duckdb.DuckDBPyConnection, kind: str) -> None:
+    """Let an extension trust the authorities that the system trusts, or those of SSL_CERT_FILE, as other clients do."""
+    file = os.environ.get("SSL_CERT_FILE")
+    if kind == "azure":
+        # the default one looks for a list of authorities where only some systems have it
+        run_statement(connection, "SET GLOBAL azure_transport_option_type = 'curl'")
+        os.environ.update({"CURL_CA_INFO": file} if file else {})
+    elif file:
+        run_statement(connection, f"SET GLOBAL ca_cert_file = {quoted_text(file)}")
 
 
 def renew_secret(connection: duckdb.DuckDBPyConnection, uri: str) -> duckdb.DuckDBPyConnection:

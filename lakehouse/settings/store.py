@@ -33,6 +33,7 @@ STORE_ADDRESSES = f"s3://BUCKET/... or abfss://CONTAINER@ACCOUNT{HOST}/..."
 """What an address of tables in an object store can be."""
 # limits for an object store that does not answer; by default deltalake retries for three minutes
 _PATIENCE = {"timeout": "10s", "connect_timeout": "3s", "max_retries": "3", "retry_timeout": "15s"}
+_REASONS = {"TimedOut": "timed out", "InvalidCertificate": "the certificate of the store is not trusted"}
 _COPIES = list[Path]()
 _DECLARED = dict[str, dict[str, Any]]()  # what settings of this process say of a bucket
 
@@ -146,9 +147,9 @@ def store_failures() -> Iterator[None]:
         yield
     except BaseError as error:
         message, _, source = str(error).partition("\n\nDebug source:")
-        cause = re.search(r'message: "([^"]+)"|(TimedOut)', source)
-        reason = f": {'timed out' if cause[2] else cause[1]}" if cause else ""
-        raise OSError(f"{message}{reason}") from None
+        cause = re.search(r'message: "(?P<text>[^"]+)"|TimedOut|InvalidCertificate', source)
+        reason = _REASONS.get(cause[0], cause["text"]) if cause else ""
+        raise OSError(f"{message}: {reason}" if reason else message) from None
 
 
 @lru_cache(maxsize=64)

@@ -12,19 +12,18 @@ from lakehouse.defs.resources import LakehouseResource
 from lakehouse.discovery import declared_tables
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.code_locations import sensor_context
-from lakehouse_tests.helpers.tables.seaweed import running_store
+from lakehouse_tests.helpers.tables.azurite import RUNNING
 from lakehouse_tests.helpers.tables.store_commands import Commands, count_requests, count_table
 from lakehouse_tests.helpers.tables.store_proxy import StoreProxy, running_proxy
 
-ROOT = "s3://bucket/counted"
 MERGES_BEFORE = 3  # each makes versions that a later command may read
 
 
 class CountedLake:
     """A table with a feed and a rollup in a store behind a proxy, and the counts of what is done with it."""
 
-    def __init__(self, proxy: StoreProxy, folder: Path) -> None:
-        self.proxy, self.commands, self.merge_count = proxy, Commands(folder, ROOT), 0
+    def __init__(self, proxy: StoreProxy, folder: Path, root: str) -> None:
+        self.proxy, self.commands, self.merge_count, self.root = proxy, Commands(folder, root), 0, root
 
     def merge_five_records(self) -> Counter[tuple[str, str, int]]:
         """Publish five records and count the requests of the command that merges them."""
@@ -36,7 +35,7 @@ class CountedLake:
         """Count the requests of a command."""
         self.proxy.reset()
         self.commands.run(*arguments)
-        return count_requests(self.proxy.requests(), ROOT)
+        return count_requests(self.proxy.requests(), self.root)
 
     def count_ticks(self, patch: pytest.MonkeyPatch, count: int) -> list[Counter[tuple[str, str, int]]]:
         """Count the requests of each of some ticks of the table's sensor, in a process that begins with the first."""
@@ -51,14 +50,14 @@ class CountedLake:
                 self.proxy.reset()
                 with sensor_context(definitions, instance, resources, cursor, "lakehouse") as context:
                     cursor = sensor.evaluate_tick(context).cursor
-                counts.append(count_requests(self.proxy.requests(), ROOT))
+                counts.append(count_requests(self.proxy.requests(), self.root))
         return counts
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[CountedLake]:
-    with running_store() as store, running_proxy(store) as proxy:
-        lake = CountedLake(proxy, tmp_path)
+@pytest.fixture(params=RUNNING)
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CountedLake]:
+    with RUNNING[request.param]() as store, running_proxy(store) as proxy:
+        lake = CountedLake(proxy, tmp_path, f"{store.root}/counted")
         for _ in range(MERGES_BEFORE):
             lake.merge_five_records()
         yield lake

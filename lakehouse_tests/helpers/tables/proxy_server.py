@@ -1,12 +1,14 @@
 """A proxy in front of an object store on loopback, in a separate process, because deltalake blocks Python.
 
-Argument: the port of the store. It prints its own port, then reads commands from standard input, one JSON object per
-line, and answers each with a line. It passes requests on without a change, since signatures cover headers and body.
+Arguments: the port of the store, and with TLS, the file of a certificate with its key. It prints its own port, then
+reads commands from standard input, one JSON object per line, and answers each with a line. It passes requests on
+without a change, since signatures cover headers and body.
 """
 
 import asyncio
 import json
 import re
+import ssl
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -180,7 +182,10 @@ class _Server:
 async def main() -> None:
     """Serve until the process that started it closes the pipe of commands."""
     proxy = _Server(int(sys.argv[1]))
-    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, limit=_LIMIT, backlog=256)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH) if sys.argv[2:] else None
+    if tls:
+        tls.load_cert_chain(sys.argv[2])
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, limit=_LIMIT, backlog=256, ssl=tls)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     commands = asyncio.StreamReader(limit=_LIMIT)

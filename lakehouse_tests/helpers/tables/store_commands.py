@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from lakehouse_tests.helpers.tables.store_proxy import StoreRequest
 
@@ -68,7 +68,10 @@ def count_requests(requests: Iterable[StoreRequest], root: str) -> Counter[tuple
     The kind is the method, LIST for a listing, or PUT-NEW for a write with a condition. The place is relative to the
     root, with ``N`` for a version and ``*`` for the name of a data file.
     """
-    bucket, _, prefix = root.partition("://")[2].partition("/")
+    address = urlsplit(root)
+    bucket, prefix = address.netloc, address.path.strip("/")
+    if address.username:
+        bucket = f"{(address.hostname or '').partition('.')[0]}/{address.username}"
     return Counter((*_kind_and_place(request, bucket, prefix), request.status) for request in requests)
 
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from lakehouse_tests.helpers.tables import proxy_server
@@ -60,9 +61,9 @@ class StoreProxy:
 
 
 @contextmanager
-def running_proxy(store: AnyStore) -> Iterator[StoreProxy]:
-    """Provide a proxy of the store, in whose environment deltalake, pyarrow and Spark connect to it."""
-    command = [sys.executable, proxy_server.__file__, str(store.port)]
+def running_proxy(store: AnyStore, certificate: Path | None = None) -> Iterator[StoreProxy]:
+    """Provide a proxy of the store, in whose environment deltalake, pyarrow and Spark connect to it, without TLS."""
+    command = [sys.executable, proxy_server.__file__, str(store.port), *map(str, filter(None, [certificate]))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             proxy = StoreProxy(process)

@@ -10,7 +10,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.util.Arrays;
 import java.util.Iterator;
-import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
@@ -19,14 +18,11 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Creates each entry of a Delta log in a store only if it does not exist yet, so that several writers lose no commit.
+ * Creates each entry of a Delta log in S3 only if it does not exist yet, so that several writers lose no commit.
  *
  * <p>The store decides: the request has the condition {@code If-None-Match: *}. If the answer is lost, the entry is
  * read: its bytes are those of the writer or of another one, since each commit has a random number. An entry is whole
  * or absent. Checkpoint pointers, which may be replaced, are written without the condition.
- *
- * <p>In S3, one request creates an entry. Hadoop's file system for Azure creates a file empty and fills it later. There
- * the entry is written under another name and then renamed, which Azure does in one request with the condition.
  */
 public class ConditionalLogStore extends HadoopFileSystemLogStore {
     private static final String CONDITION = "fs.option.create.conditional.overwrite";
@@ -51,18 +47,14 @@ public class ConditionalLogStore extends HadoopFileSystemLogStore {
 
     @Override
     public Boolean isPartialWriteVisible(Path path, Configuration configuration) {
-        return Boolean.valueOf(isAzure(path));
+        return Boolean.FALSE;
     }
 
     /** A failed request is repeated only if the entry does not exist: a store may refuse one during another. */
     private static void create(FileSystem files, Path path, byte[] entry) throws IOException {
         for (int attempt = 1; ; attempt++) {
             try {
-                if (isAzure(path)) {
-                    rename(files, path, entry);
-                } else {
-                    put((FSDataOutputStreamBuilder) files.createFile(path).overwrite(true).must(CONDITION, true), entry);
-                }
+                put((FSDataOutputStreamBuilder) files.createFile(path).overwrite(true).must(CONDITION, true), entry);
                 return;
             } catch (IOException failure) {
                 byte[] stored = readAfter(failure, files, path);
@@ -78,26 +70,6 @@ public class ConditionalLogStore extends HadoopFileSystemLogStore {
                 pause(attempt);
             }
         }
-    }
-
-    private static void rename(FileSystem files, Path path, byte[] entry) throws IOException {
-        Path draft = new Path(path.getParent(), "." + path.getName() + "." + UUID.randomUUID() + ".tmp");
-        boolean isRenamed = false;
-        try {
-            put(files.createFile(draft).overwrite(true), entry);
-            isRenamed = files.rename(draft, path);
-        } finally {
-            if (!isRenamed) {
-                files.delete(draft, false);
-            }
-        }
-        if (!isRenamed) {
-            throw new IOException("the entry could not be renamed");
-        }
-    }
-
-    private static boolean isAzure(Path path) {
-        return path.toUri().getScheme().startsWith("abfs");
     }
 
     /** A request that timed out is of the same class as one that a person interrupted, but can be repeated. */

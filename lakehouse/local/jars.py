@@ -2,7 +2,7 @@
 
 ``ivy.xml`` lists the jars, and ``jars.sha256`` lists each file with its SHA-256. The cache is outside the repository
 and shared by all clones on a machine; once it is complete, no network is needed.
-``python -m lakehouse.local.jars [registry] [s3] [azure]`` fills it. One jar of a store is compiled:
+``python -m lakehouse.local.jars [registry] [s3] [azure]`` fills it. One jar of S3 is compiled:
 ``ConditionalLogStore.java``.
 """
 
@@ -43,7 +43,7 @@ def spark_groups(settings: Settings) -> tuple[Group, ...]:
 _LOCK_SECONDS = 1000.0  # to wait for another process that fetches jars, which has its own limit
 _SECOND = 1_000_000_000  # nanoseconds
 _LIST = Path(__file__).parent / "jars.sha256"
-_LOG_STORE = "lakehouse-log-store-3.jar"  # the number changes with the class
+_LOG_STORE = "lakehouse-log-store-2.jar"  # the number changes with the class
 _JAR_TIME = (1980, 1, 1, 0, 0, 0)  # the same bytes on each day
 
 
@@ -174,7 +174,9 @@ def _compile_log_store(settings: Settings, folder: Path) -> None:
         subprocess.run(command, stdout=output, stderr=output, timeout=_LIMIT_SECONDS, check=False)
     if not compiled_file.is_file():
         text = log.read_text(errors="replace").strip()
-        raise SetupError(f"The log store could not be compiled: {text[-300:]}", action="Install lakehouse again.")
+        raise SetupError(
+            f"The log store for S3 could not be compiled: {text[-300:]}", action="Install lakehouse again."
+        )
     with ZipFile(folder / _LOG_STORE, "w") as jar:
         jar.writestr(ZipInfo("lakehouse/ConditionalLogStore.class", _JAR_TIME), compiled_file.read_bytes())
 

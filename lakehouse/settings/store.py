@@ -74,11 +74,6 @@ class Store:
         return None if kind == "azure" and not _CONTAINER.fullmatch(address.netloc) else kind
 
     @property
-    def schemes(self) -> list[str]:
-        """The beginnings of addresses in the same protocol."""
-        return [scheme for scheme, kind in _KINDS.items() if kind == self.kind]
-
-    @property
     def bucket(self) -> str | None:
         """The bucket of S3, or CONTAINER@HOST of Azure; ``None`` for another store, and for a disk."""
         return urlsplit(self.uri).netloc if self.kind else None

@@ -15,6 +15,9 @@ from lakehouse.errors import SetupError
 
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _KEY, _SECRET, _TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
+LOG_STORE = "lakehouse.ConditionalLogStore"
+"""The class that writes logs in S3: Delta's own loses commits of two writers, without an error."""
+LOG_STORES = "spark.delta.logStore."
 _S3A = "spark.hadoop.fs.s3a."
 _S3A_CONF = {
     # keys in settings of Hadoop, else those that the AWS SDK finds: variables, web identity, a profile, a role
@@ -27,6 +30,8 @@ _S3A_CONF = {
     f"{_S3A}retry.limit": "3",
     f"{_S3A}connection.establish.timeout": "15s",
     f"{_S3A}connection.timeout": "60s",
+    f"{LOG_STORES}s3.impl": LOG_STORE,
+    f"{LOG_STORES}s3a.impl": LOG_STORE,
 }
 
 

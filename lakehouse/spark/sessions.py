@@ -21,6 +21,7 @@ from lakehouse.local.java import EXIT_WITHOUT_MEMORY, find_java, garbage_collect
 from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, is_of_session, redaction_pattern
 from lakehouse.settings.store import Store
+from lakehouse.settings.store_access import LOG_STORE, LOG_STORES
 from lakehouse.spark.engine import engine_folder, share_lock
 from lakehouse.spark.own_session import activate, is_classic, make_exact, running_session
 from lakehouse.spark.own_spark import start_spark, stop_spark
@@ -75,8 +76,6 @@ _SERVER_CONF = {
 # the packages that the workers of an engine load, and the variables with its access to an object store
 _WORKER_PACKAGES = ("pyarrow", "numpy", "orjson")
 _STORE_VARIABLES = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR")
-_LOG_STORE = "lakehouse.ConditionalLogStore"  # Delta's own for stores lose commits of two writers, without an error
-_LOG_STORES = "spark.delta.logStore."
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 # settings of the user that are joined with ours; ours come last, since the last option of Java counts
 _SEPARATORS = {
@@ -130,11 +129,10 @@ def _base_conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
 
 def _store_conf(user_conf: Mapping[str, str], store: Store) -> dict[str, str]:
     """The settings for tables in an object store and the way to it; no other class may write their logs."""
-    for name in (name for name in user_conf if name.startswith(_LOG_STORES)):
+    for name in (name for name in user_conf if name.startswith(LOG_STORES)):
         problem = f"{name} cannot be set for tables in a store: commits of two writers could be lost"
         raise SetupError(problem, action="Remove it from LAKEHOUSE_SPARK_CONF.")
-    log_stores = {f"{_LOG_STORES}{scheme}.impl": _LOG_STORE for scheme in store.schemes}
-    return store.access.spark_conf(store.bucket or "") | log_stores
+    return store.access.spark_conf(store.bucket or "")
 
 
 def fingerprint(settings: Settings) -> str:
@@ -190,14 +188,16 @@ def build_session(settings: Settings) -> SparkSession:
 def _require_log_store(session: SparkSession, settings: Settings) -> None:
     """Refuse a Spark that would replace commits of others, unless a person says that there are no others."""
     store = settings.store
-    name = f"{_LOG_STORES}{urlsplit(store.uri).scheme}.impl"
-    if store.bucket is None or store.access.one_writer or session.conf.get(name, "") == _LOG_STORE:
+    name, needed = f"{LOG_STORES}{urlsplit(store.uri).scheme}.impl", LOG_STORE if store.kind == "s3" else ""
+    if store.kind is None or store.access.one_writer or session.conf.get(name, "") == needed:
         return
+    jars = "and the jars of: python -m lakehouse.local.jars s3"
+    start = f"with --conf {name}={needed} {jars}" if needed else f"without {name}"
     raise SetupError(
-        f"The Spark that is used has another class than {_LOG_STORE} for logs in a store, so commits could be lost",
+        f"The Spark that is used has another class than {needed or 'that of Delta'} for logs, so commits could be lost",
         where=settings.spark_place,
-        action=f"Start it with --conf {name}={_LOG_STORE} and the jars of: python -m lakehouse.local.jars"
-        f" {store.kind} - or, if nothing else writes these tables at the same time, set LAKEHOUSE_STORE_WRITERS=one.",
+        action=f"Start it {start} - or, if nothing else writes these tables at the same time, set"
+        " LAKEHOUSE_STORE_WRITERS=one.",
     )
 
 

@@ -1,4 +1,4 @@
-"""A Spark of another program must write logs in S3 by the class that replaces no commit."""
+"""A Spark of another program must write logs in a store by the class that replaces no commit."""
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,6 +14,18 @@ def test_a_spark_with_another_class_for_logs_in_s3_is_refused(spark: SparkSessio
         advice = rf"--conf spark\.delta\.logStore\.{scheme}\.impl=lakehouse\.ConditionalLogStore.*WRITERS=one"
         with pytest.raises(SetupError, match=advice):
             sessions._require_log_store(spark, Settings(tables=f"{scheme}://elsewhere/lake", _env_file=None))
+
+
+def test_a_spark_with_another_class_than_that_of_delta_for_logs_in_azure_is_refused(spark: SparkSession) -> None:
+    name, address = "spark.delta.logStore.abfss.impl", "abfss://box@account.dfs.core.windows.net/lake"
+    settings = Settings(tables=address, _env_file=None)
+    sessions._require_log_store(spark, settings)
+    spark.conf.set(name, "elsewhere.LogStore")
+    try:
+        with pytest.raises(SetupError, match=rf"Start it without {name} - or.*WRITERS=one"):
+            sessions._require_log_store(spark, settings)
+    finally:
+        spark.conf.unset(name)
 
 
 def test_one_declared_writer_may_have_any_class(spark: SparkSession) -> None:

@@ -1,5 +1,6 @@
 """Tables in a real object store that loses answers, refuses, waits and dies: nothing is lost, nothing is doubled."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -205,21 +206,51 @@ def test_two_processes_and_another_program_at_once_lose_nothing(scene, writers, 
         assert program.numbers == [*range(program.appended_count)]
 
 
+def rows_of_writer(*writers: str) -> pa.Table:
+    schema = pa.schema([("writer", pa.string()), ("row", pa.int32())])
+    return pa.table({"writer": writers, "row": [0] * len(writers)}, schema=schema)
+
+
+def start_spark(uri: str, writer: str, count: int, log_store: str) -> "subprocess.Popen[str]":
+    """Start a Spark that appends rows one by one."""
+    command = [sys.executable, "-m", foreign_spark.__name__, uri, writer, str(count), log_store]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def appended_by(spark: "subprocess.Popen[str]") -> list[int]:
+    """The rows whose commit a Spark reported."""
+    output, errors = spark.communicate(timeout=300)
+    assert spark.returncode == 0, errors
+    return json.loads(output.splitlines()[-1])
+
+
+@pytest.mark.parametrize("turn", range(2))
+def test_two_sparks_that_race_while_answers_are_lost_lose_nothing(world, attack, turn):
+    uri, count = world.settings.table_uri(f"raced_{uuid4().hex[:12]}"), 20
+    write_deltalake(uri, rows_of_writer())
+    world.proxy.clear_faults()
+    world.proxy.add_fault(of_commits("lose answer", every=5))
+    with attack("Two writers lose nothing", "two Sparks race, and lose every fifth answer", lambda: 40, world.target):
+        with start_spark(uri, "a", count, "ours") as first, start_spark(uri, "b", count, "ours") as second:
+            appended_rows = [appended_by(first), appended_by(second)]
+        assert appended_rows == [[*range(count)]] * 2
+        rows = DeltaTable(uri).to_pyarrow_table().sort_by([("writer", "ascending"), ("row", "ascending")])
+        assert rows.to_pylist() == [{"writer": writer, "row": row} for writer in "ab" for row in range(count)]
+
+
 def test_a_spark_of_another_program_replaces_a_commit_in_s3(world):
     """Delta's own log store looks first and writes then: without a condition, what is committed in between is gone.
 
     In Azure it renames an entry as ours does, which has the condition.
     """
     uri = world.settings.table_uri("foreign")
-    write_deltalake(uri, pa.table({"writer": ["first"]}))
+    write_deltalake(uri, rows_of_writer("first"))
     world.proxy.clear_faults()
     world.proxy.reset()
     world.proxy.add_fault(of_commits("delay", times=1, seconds=5.0))
-    command = [sys.executable, "-m", foreign_spark.__name__, uri]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as foreign:
+    with start_spark(uri, "foreign", 1, "own") as foreign:
         assert wait_until(lambda: fault_count(world) > 0, 120)
-        write_deltalake(uri, pa.table({"writer": ["ours"]}), mode="append")
-        output, _ = foreign.communicate(timeout=120)
-    assert foreign.returncode == 0, output
+        write_deltalake(uri, rows_of_writer("ours"), mode="append")
+        assert appended_by(foreign) == [0]
     ours = ["ours"] if world.target == Target.AZURE else []
     assert sorted(DeltaTable(uri).to_pyarrow_table()["writer"].to_pylist()) == ["first", "foreign", *ours]

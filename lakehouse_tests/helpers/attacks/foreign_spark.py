@@ -1,5 +1,10 @@
-"""A Spark of another program, which appends a row to a table in S3 with Delta's own log store. Argument: the table."""
+"""A Spark that appends rows to a table in a store, one commit each: that of another program, or one of ours.
 
+Arguments: the table, with the columns ``writer`` and ``row``; the writer; the number of rows; and ``ours``, or ``own``
+for Delta's own log store. It prints the numbers of the rows whose statement ended without an error, as JSON.
+"""
+
+import json
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,16 +17,26 @@ from lakehouse.spark.sessions import spark_conf
 _LOG_STORES = "spark.delta.logStore."
 
 
+def _append(spark: SparkSession, table: str, writer: str, row: int) -> bool:
+    try:
+        spark.sql(f"INSERT INTO delta.`{table}` VALUES ('{writer}', {row})")
+    except Exception as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return False
+    return True
+
+
 def main() -> None:
-    """Append a row without our class of the log store."""
-    table = sys.argv[1]
+    """Append the rows."""
+    table, writer, count, log_store = sys.argv[1:]
     with TemporaryDirectory() as folder:
         builder = SparkSession.builder
         for name, value in spark_conf(Settings(home=Path(folder), tables=table.rpartition("/")[0])).items():
-            if not name.startswith(_LOG_STORES):
+            if log_store == "ours" or not name.startswith(_LOG_STORES):
                 builder = builder.config(name, value)
         spark = builder.getOrCreate()
-        spark.sql(f"INSERT INTO delta.`{table}` VALUES ('foreign')")
+        appended_rows = [row for row in range(int(count)) if _append(spark, table, writer, row)]
+        print(json.dumps(appended_rows))  # noqa: T201
         spark.stop()
 
 

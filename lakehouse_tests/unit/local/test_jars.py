@@ -24,8 +24,7 @@ from lakehouse.settings import Settings
 
 IVY = Path(jars_module.__file__).parent
 SMALL_JAR = "commons-pool2-2.13.1.jar"
-LOG_STORE = "s3/lakehouse-log-store-3.jar"
-LOG_STORES = {LOG_STORE, "azure/lakehouse-log-store-3.jar"}
+LOG_STORE = "s3/lakehouse-log-store-2.jar"
 NO_PROXY = "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=9 -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=9"
 
 
@@ -82,7 +81,7 @@ def test_every_fetched_jar_has_a_sha256_and_every_sha256_has_a_jar() -> None:
     }
     settings = Settings()
     names = {str(jar.path.relative_to(settings.jar_folder)) for jar in required_jars(settings)}
-    assert names == fetched_jars | LOG_STORES
+    assert names == fetched_jars | {LOG_STORE}
 
 
 def test_no_jar_has_transitive_dependencies() -> None:

@@ -29,7 +29,7 @@ _S3A_CONF = {
     f"{_S3A}attempts.maximum": "2",
     f"{_S3A}retry.limit": "3",
     f"{_S3A}connection.establish.timeout": "15s",
-    f"{_S3A}connection.timeout": "60s",
+    f"{_S3A}connection.timeout": "15s",
     f"{LOG_STORES}s3.impl": LOG_STORE,
     f"{LOG_STORES}s3a.impl": LOG_STORE,
 }

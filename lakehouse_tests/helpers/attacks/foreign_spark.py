@@ -1,4 +1,4 @@
-"""A Spark that appends rows to a table in a store, one commit each: that of another program, or one of ours.
+"""A Spark that appends rows to a table in a store, one commit each: one of lakehouse, or of another program.
 
 Arguments: the table, with the columns ``writer`` and ``row``; the writer; the number of rows; and ``ours``, or ``own``
 for Delta's own log store. It prints the numbers of the rows whose statement ended without an error, as JSON.

@@ -17,8 +17,8 @@ from lakehouse.local.servers import running_broker
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.spark.sessions import build_session, stop_session
+from lakehouse_tests.helpers.tables.azurite import RUNNING
 from lakehouse_tests.helpers.tables.proxy_server import Fault
-from lakehouse_tests.helpers.tables.seaweed import running_store
 from lakehouse_tests.helpers.tables.store_proxy import StoreProxy, running_proxy
 from lakehouse_tests.helpers.tables.tables import redeclare
 
@@ -28,15 +28,19 @@ _WARM_UP_ROUNDS = 3
 
 
 def run(turns: int) -> list[dict[str, object]]:
-    """Measure a batch of each size in turns; return a row for each size."""
-    with _prepared_worlds() as (worlds, proxy):
+    """Measure a batch of each size in turns; return a row for each kind of store and size."""
+    return [row for kind in RUNNING for row in _measure_sizes(kind, turns)]
+
+
+def _measure_sizes(kind: str, turns: int) -> list[dict[str, object]]:
+    with _prepared_worlds(kind) as (worlds, proxy):
         for world in worlds.values():
             world.fill(ROWS)
             world.derive()
         for _ in range(_WARM_UP_ROUNDS):
             _run_round(worlds, proxy, 5, {}, [])
         proxy.add_fault(Fault("delay", seconds=_DELAY))
-        return [_measure(worlds, proxy, size, turns) for size in SIZES]
+        return [{"protocol": kind, **_measure(worlds, proxy, size, turns)} for size in SIZES]
 
 
 def _measure(worlds: Mapping[str, World], proxy: StoreProxy, size: int, turns: int) -> dict[str, object]:
@@ -68,9 +72,9 @@ def _run_round(
 
 
 @contextmanager
-def _prepared_worlds() -> Iterator[tuple[dict[str, World], StoreProxy]]:
+def _prepared_worlds(kind: str) -> Iterator[tuple[dict[str, World], StoreProxy]]:
     """Yield a home with tables on the disk and one with tables in a store, which share a broker and a session."""
-    with tempfile.TemporaryDirectory() as folder, running_store() as store, running_proxy(store) as proxy:
+    with tempfile.TemporaryDirectory() as folder, RUNNING[kind]() as store, running_proxy(store) as proxy:
         homes = {name: Path(folder) / name for name in ("disk", "store")}
         broker_settings = Settings(home=Path(folder))
         with running_broker(broker_settings):
@@ -78,7 +82,7 @@ def _prepared_worlds() -> Iterator[tuple[dict[str, World], StoreProxy]]:
             disk = Settings(home=homes["disk"], kafka_bootstrap_servers=servers)
             in_store = Settings(
                 home=homes["store"],
-                tables="s3://bucket/lake",
+                tables=f"{store.root}/lake",
                 kafka_bootstrap_servers=servers,
                 spark_master="local[2]",
             )

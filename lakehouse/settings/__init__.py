@@ -6,8 +6,8 @@
 - ``shapes``: the types of the settings, which validate their values.
 - ``spark_conf``: which settings of Spark and of Kafka's clients a user may set, and which ones rows depend on.
 - ``addresses``: the addresses of the broker and of the schema registry.
-- ``store``: whether tables are on a local disk or in an object store. ``store_access`` and ``azure_access``: the endpoint
-  and the secrets of a store, in the words of each of its clients.
+- ``store``: whether tables are on a local disk or in an object store. ``store_access`` and ``azure_access``: the
+  endpoint and the secrets of a store, in the words of each of its clients.
 
 Every layer above may import this package. It imports only ``lakehouse.errors`` from this project.
 """

@@ -5,8 +5,8 @@ import hashlib
 import hmac
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -141,5 +141,5 @@ def running_azurite() -> Iterator[AzuriteStore]:
 
 
 AnyStore = SeaweedStore | AzuriteStore
-RUNNING = {"s3": running_store, "azure": running_azurite}
+RUNNING: dict[str, Callable[[], AbstractContextManager[AnyStore]]] = {"s3": running_store, "azure": running_azurite}
 """Provide a new store of each protocol."""

@@ -80,6 +80,8 @@ class AzureAccess(Access):
         secret_name, account = "sas.fixed.token" if self._is_signature else "account.key", bucket.partition("@")[2]
         conf = _ABFS_CONF | {f"{_ABFS}{secret_name}.{account}": self.with_keys().secret_key or ""}
         conf |= {f"{_ABFS}account.auth.type.{account}": "SAS"} if self._is_signature else {}
+        # several writers are refused elsewhere; for one, the file system asks the account
+        conf |= {} if self.one_writer else {f"{_ABFS}account.hns.enabled": "false"}
         if self.endpoint is None:
             return conf
         place = {"abfs.endpoint": urlsplit(self.endpoint).netloc, "account.hns.enabled": "false"}

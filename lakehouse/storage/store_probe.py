@@ -1,5 +1,6 @@
 """Shows by one small object what an object store can do: write, create by condition, list and delete."""
 
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from uuid import uuid4
@@ -37,27 +38,26 @@ def _find_problem(store: Store) -> str | None:
     name = f"{folder}/object"
     list(islice(obstore.list(objects), 1))  # first: some stores create a bucket that is missing
     obstore.put(objects, name, b"", mode="create")
-    has_folders = store.kind == "azure" and _exists(objects, folder)
     try:
-        if has_folders:
+        if not _is_taken(objects, name):
+            return "The store ignores If-None-Match, so one writer can replace a commit of another without an error"
+        if store.kind == "azure" and _is_taken(objects, folder):
             return "The storage account has a hierarchical namespace, where no test has shown several writers"
-        obstore.put(objects, name, b"", mode="create")
-    except AlreadyExistsError:
         return None
     finally:
         obstore.delete(objects, name)
-        if has_folders:
-            obstore.delete(objects, folder)
-    return "The object store ignores If-None-Match, so one writer can replace a commit of another without an error"
+        if store.kind == "azure":
+            with suppress(FileNotFoundError):
+                obstore.delete(objects, folder)
 
 
-def _exists(objects: ObjectStore, name: str) -> bool:
-    """Whether there is an object of this name; with a hierarchical namespace, a folder is one."""
+def _is_taken(objects: ObjectStore, name: str) -> bool:
+    """Whether there is an object of this name, or a folder in a hierarchical namespace; else one is created."""
     try:
-        obstore.head(objects, name)
-    except FileNotFoundError:
-        return False
-    return True
+        obstore.put(objects, name, b"", mode="create")
+    except AlreadyExistsError:
+        return True
+    return False
 
 
 def require_conditions(root: str) -> None:

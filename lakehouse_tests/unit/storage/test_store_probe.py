@@ -95,13 +95,13 @@ def test_an_account_with_folders_is_for_one_writer(root: str, monkeypatch: pytes
         pytest.skip("only Azure has such accounts")
     put, names = obstore.put, list[str]()
 
-    def put_beside_folders(objects: ObjectStore, name: str, *arguments: Any, **options: Any) -> object:
-        if any(other.startswith(f"{name}/") for other in names):
+    def put_unless_folder(objects: ObjectStore, name: str, *arguments: Any, **options: Any) -> object:
+        if any(stored_name.startswith(f"{name}/") for stored_name in names):
             raise AlreadyExistsError("The specified path is a directory.")
         names.append(name)
         return put(objects, name, *arguments, **options)
 
-    monkeypatch.setattr(obstore, "put", put_beside_folders)
+    monkeypatch.setattr(obstore, "put", put_unless_folder)
     with pytest.raises(SetupError, match="hierarchical namespace.*LAKEHOUSE_STORE_WRITERS=one"):
         probe_store(root)
 

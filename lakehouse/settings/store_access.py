@@ -26,8 +26,8 @@ _S3A_CONF = {
     "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
     "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",  # the name that other readers have, too
     # a store that does not answer: by default, the file system and the SDK below it repeat each request for minutes
-    f"{_S3A}attempts.maximum": "2",
-    f"{_S3A}retry.limit": "3",
+    f"{_S3A}attempts.maximum": "1",
+    f"{_S3A}retry.limit": "2",
     f"{_S3A}connection.establish.timeout": "15s",
     f"{_S3A}connection.timeout": "15s",
     f"{LOG_STORES}s3.impl": LOG_STORE,

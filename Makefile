@@ -63,7 +63,7 @@ store-test: install ## Attack tables in object stores, in minutes; prints what w
 	$(BIN)/python -m pytest lakehouse_tests/full/faults/test_stores.py $(ARGS)
 
 azurite: install ## Install the server of Azure storage that tests use, 240 MB; without it, they are skipped
-	@test -d $(AZURITE)/node_modules || PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm install --prefix $(AZURITE) --no-save --no-package-lock --omit=optional --ignore-scripts --no-audit --no-fund --loglevel=error azurite@3.37.0
+	@grep -qs '"version": "3.37.0"' $(AZURITE)/node_modules/azurite/package.json && test -d $(AZURITE)/node_modules/.bin || PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm install --prefix $(AZURITE) --no-save --no-package-lock --omit=optional --ignore-scripts --no-audit --no-fund --loglevel=error azurite@3.37.0
 
 compare-database: install ## Compare tables with a PostgreSQL that Debezium follows, while everything is killed, in minutes
 	$(BIN)/python -m pytest lakehouse_tests/full/integration/test_database*.py $(ARGS)

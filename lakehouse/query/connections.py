@@ -28,7 +28,7 @@ _OFFLINE = {"autoinstall_known_extensions": "false", "autoload_known_extensions"
 _COPIED_SETTINGS = ("s3_access_key_id", "s3_secret_access_key", "s3_session_token")
 _STORE_EXTENSIONS = {"s3": "httpfs", "azure": "azure"}
 _SPILL_ROOTS = set[Path]()  # of this process
-_MISSING_FILE = re.compile(r"No such file|\b404\b|[Nn]ot [Ff]ound")
+_MISSING_FILE = re.compile(r"No such file|\b404\b|[Nn]ot [Ff]ound|BlobNotFound")
 
 
 def connect(settings: Settings) -> duckdb.DuckDBPyConnection:
@@ -84,7 +84,10 @@ def renew_secret(connection: duckdb.DuckDBPyConnection, uri: str) -> duckdb.Duck
     store = Store(uri)
     if store.bucket is None:
         return connection
-    values = store.access.with_keys().duckdb_secret.items()
+    access = store.access.with_keys()
+    if store.kind == "azure":
+        _prepare_for_azure(connection, store)
+    values = access.duckdb_secret.items()
     options = "".join(f", {name} {value if isinstance(value, bool) else quoted_text(value)}" for name, value in values)
     name, scope = quoted_name(f"lakehouse {store.bucket}"), quoted_text(store.duckdb_bucket)
     try:
@@ -92,6 +95,19 @@ def renew_secret(connection: duckdb.DuckDBPyConnection, uri: str) -> duckdb.Duck
     except duckdb.Error:  # its text could have the keys
         raise SetupError("DuckDB refuses the keys or the address of the object store", where=uri) from None
     return connection
+
+
+def _prepare_for_azure(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
+    """Name a server of Azurite to DuckDB's Delta, and refuse a second account, which its addresses do not name."""
+    if store.access.endpoint:
+        os.environ["AZURITE_BLOB_STORAGE_URL"] = store.access.endpoint.rpartition("/")[0]
+    name, other_secrets = f"lakehouse {store.bucket}", "SELECT 1 FROM duckdb_secrets() WHERE scope = [?] AND name <> ?"
+    if connection.execute(other_secrets, [store.duckdb_bucket, name]).fetchone():
+        raise SetupError(
+            "This connection of DuckDB already reads a container of this name in another account",
+            where=store.uri,
+            action="Open another connection for it.",
+        )
 
 
 def _load(connection: duckdb.DuckDBPyConnection, name: str, action: str) -> None:

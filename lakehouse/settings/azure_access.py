@@ -4,6 +4,7 @@ The settings ``LAKEHOUSE_STORE_*`` say it for the account of the tables, else th
 """
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Self
 from urllib.parse import urlsplit
@@ -15,10 +16,13 @@ HOST = ".dfs.core.windows.net"
 """How the host of each account ends."""
 _ENDPOINT = "AZURE_STORAGE_ENDPOINT"
 _KEY, _SIGNATURE = "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN"
+_EMULATOR = "devstoreaccount1"  # the account of Azurite; any other has an address of its own
+_EMULATOR_ENDPOINT = re.compile(rf"https?://[^:/@\[\]]+:\d+/{_EMULATOR}")
+_SIGNATURE_VALUE = re.compile(r"(^|[?&])sig=[^=]")  # a key can end with sig==
 _STRONGER = (
-    *("AZURE_STORAGE_TOKEN", _KEY, "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY"),
+    *("AZURE_STORAGE_TOKEN", "AZURE_SKIP_SIGNATURE", _KEY, "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY"),
     *("AZURE_CLIENT_SECRET", "AZURE_STORAGE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"),
-)  # the first also before a key, all of them before a signature
+)  # the first two also before a key, all of them before a signature
 _ABFS = "spark.hadoop.fs.azure."
 _ABFS_CONF = {
     # accounts without a hierarchical namespace: Hadoop's own choice would create files with more requests
@@ -37,7 +41,7 @@ _ABFS_CONF = {
 class AzureAccess(Access):
     """How a container of an account is reached; ``secret_key`` is the key of the account or a signature (SAS).
 
-    ``endpoint`` is unset for Azure itself, and else the address of the account for blobs: http(s)://HOST:PORT/ACCOUNT.
+    ``endpoint`` is unset for Azure itself, and the address of a server of Azurite: http(s)://HOST:PORT/devstoreaccount1.
     """
 
     settings = ("endpoint", "secret_key", "writers")
@@ -49,24 +53,32 @@ class AzureAccess(Access):
         """Read how the account of CONTAINER@ACCOUNT.dfs.core.windows.net is reached from the variables now."""
         account = container.partition("@")[2].removesuffix(HOST)
         secret = os.environ.get(_KEY) or os.environ.get(_SIGNATURE) or None
-        return cls(endpoint=os.environ.get(_ENDPOINT) or None, secret_key=secret, account=account)
+        return cls(endpoint=os.environ.get(_ENDPOINT, "").rstrip("/") or None, secret_key=secret, account=account)
 
     @property
     def _is_signature(self) -> bool:
-        return "sig=" in (self.secret_key or "")
+        return bool(_SIGNATURE_VALUE.search(self.secret_key or ""))
 
     def with_keys(self) -> Self:
-        """Return it. Raises ``SetupError`` also if there is neither a key nor a signature."""
-        if not self.secret_key:
+        """Return it. Raises ``SetupError`` also for an endpoint that a client would not use.
+
+        Hadoop ignores one without a port, and DuckDB one of another account.
+        """
+        if self.endpoint and not (_EMULATOR_ENDPOINT.fullmatch(self.endpoint) and self.account == _EMULATOR):
             raise SetupError(
-                f"There is no key for the storage account {self.account}",
+                f"{self.endpoint} is not the address of a server of Azurite with the account {self.account}",
+                action=f"Write http(s)://HOST:PORT/{_EMULATOR}, or unset it: an account of Azure has its own address.",
+            )
+        if not self.secret_key or self.secret_key.startswith("http"):
+            raise SetupError(
+                f"There is no key or signature for the storage account {self.account}",
                 action=f"Set LAKEHOUSE_STORE_SECRET_KEY, {_KEY} or {_SIGNATURE}. An identity is not supported.",
             )
         return super().with_keys()
 
     @property
     def _stronger_variables(self) -> tuple[str, ...]:
-        return _STRONGER if self._is_signature else _STRONGER[:1]
+        return _STRONGER if self._is_signature else _STRONGER[:2]
 
     @property
     def options(self) -> dict[str, str]:

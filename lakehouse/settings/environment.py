@@ -235,7 +235,8 @@ class Settings(BaseSettings):
     def _open_store(self) -> None:
         """Let this process reach the bucket of the tables as these settings say; copies of logs lie in the home."""
         store, names = self.store, [name for name in sorted(self.model_fields_set) if name.startswith("store_")]
-        values = {name: value for name in names if (value := getattr(self, name)) is not None}
+        values = {name: getattr(self, name) for name in names}
+        values = {name: value for name, value in values.items() if value != type(self).model_fields[name].default}
         for name in values:
             if name.removeprefix("store_") not in store.access_class.settings:
                 place = "tables in S3" if store.kind else f"{PREFIX}TABLES={STORE_ADDRESSES}"

@@ -29,7 +29,6 @@ _PERCENT_CODES = {character: f"%{ord(character):02X}" for character in "=#?"}
 _SERVER = r"(\[[0-9a-fA-F:]+\]|[^\s,:/@?\[\]]+):\d+"
 _MASTER = r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://[^\s@?]+"
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-"""The URI schemes of stores whose tables and files are tested, with Spark and with the readers without a JVM."""
 _MISREAD_CHARACTERS = "#%?\\[]^|"
 """Characters that some readers of Delta tables misread in a path: the history of a table would seem empty."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -166,6 +165,8 @@ def _require_root(root: str) -> str:
     store = Store(root)
     if store.kind is None:
         raise ValueError(f"it must be a folder, {STORE_ADDRESSES}, the only stores that are tested")
+    if store.kind == "azure" and re.search(r"/(/|\.)|\.(/|$)", urlsplit(root).path):
+        raise ValueError("Azure allows no folder without a name, and no dot at the end of a name")
     if "@" in urlsplit(root).netloc and store.kind == "s3":
         raise ValueError("it is shown in many places, so it must not contain a user or a password")
     return root

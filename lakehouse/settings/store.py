@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _FILE_SCHEME = "file:"
 _KINDS: dict[str, Literal["s3", "azure"]] = {"s3": "s3", "s3a": "s3", "abfs": "azure", "abfss": "azure"}
-_CONTAINER = re.compile(rf"[^@:]+@[^@:.]+{re.escape(HOST)}")
+_CONTAINER = re.compile(rf"[a-z0-9][a-z0-9-]+@[a-z0-9]+{re.escape(HOST)}")
 STORE_ADDRESSES = f"s3://BUCKET/... or abfss://CONTAINER@ACCOUNT{HOST}/..."
 """What an address of tables in an object store can be."""
 # limits for an object store that does not answer; by default deltalake retries for three minutes
@@ -70,7 +70,7 @@ class Store:
     def kind(self) -> Literal["s3", "azure"] | None:
         """The protocol of an object store; ``None`` for a disk, and for a store that no test has shown to work."""
         address = urlsplit(self.uri)
-        kind = _KINDS.get(address.scheme) if address.netloc else None
+        kind = _KINDS.get(self.uri.partition(":")[0]) if address.netloc else None
         return None if kind == "azure" and not _CONTAINER.fullmatch(address.netloc) else kind
 
     @property

@@ -5,7 +5,7 @@ The settings ``LAKEHOUSE_STORE_*`` say it for the bucket of the tables, else the
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any, ClassVar, Self
@@ -46,7 +46,7 @@ class Access:
     settings: ClassVar[tuple[str, ...]] = ()
 
     endpoint: str | None = None
-    secret_key: str | None = None
+    secret_key: str | None = field(default=None, repr=False)
     writers: str = "many"
     of_settings: bool = False
 
@@ -107,10 +107,10 @@ class S3Access(Access):
 
     settings = ("endpoint", "region", "access_key", "secret_key", "path_style", "writers")
 
-    access_key: str | None = None
+    access_key: str | None = field(default=None, repr=False)
     region: str | None = None
     path_style: bool = True
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
 
     @classmethod
     def of_environment(cls, bucket: str = "") -> Self:  # noqa: ARG003 - all buckets have the same variables

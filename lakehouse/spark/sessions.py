@@ -76,6 +76,7 @@ _SERVER_CONF = {
 # the packages that the workers of an engine load, and the variables with its access to an object store
 _WORKER_PACKAGES = ("pyarrow", "numpy", "orjson")
 _STORE_VARIABLES = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR")
+_OF_AZURE = "io.delta.storage.AzureLogStore"  # Delta's own class, which renames entries by condition
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 # settings of the user that are joined with ours; ours come last, since the last option of Java counts
 _SEPARATORS = {
@@ -188,11 +189,13 @@ def build_session(settings: Settings) -> SparkSession:
 def _require_log_store(session: SparkSession, settings: Settings) -> None:
     """Refuse a Spark that would replace commits of others, unless a person says that there are no others."""
     store = settings.store
-    name, needed = f"{LOG_STORES}{urlsplit(store.uri).scheme}.impl", LOG_STORE if store.kind == "s3" else ""
-    if store.kind is None or store.access.one_writer or session.conf.get(name, "") == needed:
+    name = f"{LOG_STORES}{urlsplit(store.uri).scheme}.impl"
+    names, needed = (name, f"{LOG_STORES}class"), LOG_STORE if store.kind == "s3" else ""
+    in_force = next(filter(None, (session.conf.get(name, "") for name in names)), "").removeprefix(_OF_AZURE)
+    if store.kind is None or store.access.one_writer or in_force == needed:
         return
     jars = "and the jars of: python -m lakehouse.local.jars s3"
-    start = f"with --conf {name}={needed} {jars}" if needed else f"without {name}"
+    start = f"with --conf {name}={needed} {jars}" if needed else f"without {' and '.join(names)}"
     raise SetupError(
         f"The Spark that is used has another class than {needed or 'that of Delta'} for logs, so commits could be lost",
         where=settings.spark_place,

@@ -17,15 +17,17 @@ def test_a_spark_with_another_class_for_logs_in_s3_is_refused(spark: SparkSessio
 
 
 def test_a_spark_with_another_class_than_that_of_delta_for_logs_in_azure_is_refused(spark: SparkSession) -> None:
-    name, address = "spark.delta.logStore.abfss.impl", "abfss://box@account.dfs.core.windows.net/lake"
-    settings = Settings(tables=address, _env_file=None)
+    settings = Settings(tables="abfss://box@account.dfs.core.windows.net/lake", _env_file=None)
     sessions._require_log_store(spark, settings)
-    spark.conf.set(name, "elsewhere.LogStore")
-    try:
-        with pytest.raises(SetupError, match=rf"Start it without {name} - or.*WRITERS=one"):
+    for name in ("spark.delta.logStore.abfss.impl", "spark.delta.logStore.class"):
+        spark.conf.set(name, "elsewhere.LogStore")
+        try:
+            with pytest.raises(SetupError, match=r"Start it without spark\.delta\.logStore.*WRITERS=one"):
+                sessions._require_log_store(spark, settings)
+            spark.conf.set(name, "io.delta.storage.AzureLogStore")
             sessions._require_log_store(spark, settings)
-    finally:
-        spark.conf.unset(name)
+        finally:
+            spark.conf.unset(name)
 
 
 def test_one_declared_writer_may_have_any_class(spark: SparkSession) -> None:

@@ -152,10 +152,20 @@ def test_a_spark_for_a_store_has_its_endpoint_and_only_our_log_store(monkeypatch
     [
         ("s3a://b/x", "b", "s3://b/x"),
         ("s3://b/x", "b", "s3://b/x"),
-        ("abfss://c@a.dfs.core.windows.net/x", "c@a.dfs.core.windows.net", "az://c/x"),
+        ("abfss://box@a.dfs.core.windows.net/x", "box@a.dfs.core.windows.net", "az://box/x"),
         ("gs://b/x", None, "gs://b/x"),
         ("/home/x", None, "/home/x"),
     ],
 )
 def test_a_store_knows_its_bucket_and_its_name_for_duckdb(uri: str, bucket: str | None, address: str) -> None:
     assert (Store(uri).bucket, Store(uri).duckdb_uri) == (bucket, address)
+
+
+def test_one_connection_reads_no_containers_of_one_name_in_two_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")
+    monkeypatch.delenv("AZURE_STORAGE_ENDPOINT", raising=False)
+    connection = duckdb.connect()
+    for _ in range(2):
+        connections.load_extensions(connection, "abfss://box@one.dfs.core.windows.net/lake")
+    with pytest.raises(SetupError, match="a container of this name in another account"):
+        connections.load_extensions(connection, "abfss://box@two.dfs.core.windows.net/lake")

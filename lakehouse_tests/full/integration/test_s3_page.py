@@ -29,7 +29,7 @@ from lakehouse.settings.store_access import S3Access
 
 access = S3Access.of_environment()
 address = access.endpoint.removeprefix("http://")
-keys = dict(access_key=access.key, secret_key=access.secret, region=access.region)
+keys = dict(access_key=access.access_key, secret_key=access.secret_key, region=access.region)
 _, command, verb, source, target, *options = sys.argv
 assert (command, verb) == ("s3", "sync") and {{*options[::2]}} == {{"--exclude"}}
 def place(name):

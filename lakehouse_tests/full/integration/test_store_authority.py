@@ -61,5 +61,4 @@ def _place(kind: str, port: int) -> dict[str, str]:
     if kind == "s3":
         keys = {"ACCESS_KEY": "key", "SECRET_KEY": "secret", "REGION": "us-east-1", "ENDPOINT": endpoint}
         return {f"LAKEHOUSE_STORE_{name}": value for name, value in keys.items()}
-    place = {"LAKEHOUSE_STORE_ENDPOINT": f"{endpoint}/{ACCOUNT}", "LAKEHOUSE_STORE_SECRET_KEY": KEY}
-    return place | {"AZURITE_BLOB_STORAGE_URL": endpoint}
+    return {"LAKEHOUSE_STORE_ENDPOINT": f"{endpoint}/{ACCOUNT}", "LAKEHOUSE_STORE_SECRET_KEY": KEY}

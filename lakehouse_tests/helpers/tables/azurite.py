@@ -112,7 +112,6 @@ class AzuriteStore:
             "AZURE_STORAGE_ENDPOINT": f"http://127.0.0.1:{port}/{ACCOUNT}",
             "AZURE_ALLOW_HTTP": "true",
             "AZURE_STORAGE_ACCOUNT_KEY": KEY,
-            "AZURITE_BLOB_STORAGE_URL": f"http://127.0.0.1:{port}",  # DuckDB's Delta knows the account as this server's
         }
         with pytest.MonkeyPatch.context() as patch:
             for name in [name for name in os.environ if name.startswith("AZUR")]:

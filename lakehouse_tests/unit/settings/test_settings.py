@@ -336,8 +336,32 @@ def test_settings_of_a_store_are_for_the_account_of_the_tables(monkeypatch: pyte
     monkeypatch.delenv("LAKEHOUSE_STORE_SECRET_KEY")
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_KEY")
     Settings.load()
-    with pytest.raises(SetupError, match="no key for the storage account account.*LAKEHOUSE_STORE_SECRET_KEY"):
+    with pytest.raises(SetupError, match="no key or signature for the storage account account.*STORE_SECRET_KEY"):
         Store(AZURE).objects()
+
+
+@pytest.mark.parametrize("ending", ["sig==", "abcd"])
+def test_the_key_of_an_account_is_no_signature(monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", f"AAAA{ending}")
+    assert (Store(AZURE).options or {})["azure_storage_account_key"] == f"AAAA{ending}"
+    assert ending not in repr(Store(AZURE).access)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        *("http://127.0.0.1/devstoreaccount1", "127.0.0.1:1/devstoreaccount1", "http://127.0.0.1:1/other"),
+        *("https://devstoreaccount1.blob.core.windows.net", "http://[::1]:1/devstoreaccount1"),
+    ],
+)
+def test_an_endpoint_that_some_client_would_not_use_is_refused(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    address = AZURE.replace("account.", "devstoreaccount1.")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", "http://127.0.0.1:1/devstoreaccount1/")
+    assert Store(address).objects()
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", endpoint)
+    with pytest.raises(SetupError, match="is not the address of a server of Azurite"):
+        Store(address).objects()
 
 
 def test_both_names_of_a_protocol_name_the_same_place() -> None:

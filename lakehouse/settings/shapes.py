@@ -165,7 +165,7 @@ def _require_root(root: str) -> str:
     store = Store(root)
     if store.kind is None:
         raise ValueError(f"it must be a folder, {STORE_ADDRESSES}, the only stores that are tested")
-    if store.kind == "azure" and re.search(r"/(/|\.)|\.(/|$)", urlsplit(root).path):
+    if store.kind == "azure" and re.search(r"//|\.(/|$)", urlsplit(root).path):
         raise ValueError("Azure allows no folder without a name, and no dot at the end of a name")
     if "@" in urlsplit(root).netloc and store.kind == "s3":
         raise ValueError("it is shown in many places, so it must not contain a user or a password")

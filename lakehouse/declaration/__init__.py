@@ -1,10 +1,10 @@
 """The classes with which a user declares a table. A declaration is checked when it is created.
 
-``table`` defines ``StreamTable`` on top of ``table_parts`` and ``table_options``, ``view`` defines ``View``, and
-``export`` defines ``Export``. ``columns``, ``sources``, ``conditions``, ``samples`` and ``vocabulary`` define the
-classes of its parts. ``rules`` lists what is refused, ``names`` which names are reserved, which one the user meant, and
-what replaces former ones, ``sql`` what may be computed. ``snapshot`` describes a declaration as JSON, so that a later
-one can be compared with it. ``inference`` proposes a declaration from records.
+``table`` defines ``StreamTable`` on top of ``table_parts`` and ``table_options``, ``view`` defines ``View``, ``export``
+``Export`` and what it shares with the ``Sink`` of ``sink``. ``columns``, ``sources``, ``conditions``, ``samples`` and
+``vocabulary`` define the classes of its parts. ``rules`` lists what is refused, ``names`` which names are reserved,
+which one the user meant, and what replaces former ones, ``sql`` what may be computed. ``snapshot`` describes a
+declaration as JSON, so that a later one can be compared with it. ``inference`` proposes a declaration from records.
 
 A new option belongs into the group of its subject, and its restrictions into ``rules``. The package does no input or
 output. Every package above may import it; it imports ``lakehouse.decoding``, ``lakehouse.errors`` and, from
@@ -15,6 +15,7 @@ from lakehouse.declaration.columns import Column, Computed, Time
 from lakehouse.declaration.conditions import Deletes, FieldExists, FieldIs, HeaderIs, Reject, SchemaIs, Tombstone
 from lakehouse.declaration.export import Export
 from lakehouse.declaration.samples import Rows, SampleRecords, Samples
+from lakehouse.declaration.sink import PostgresTable, Sink
 from lakehouse.declaration.sources import Files, Generated, TableRows, Topic, TopicPattern, Topics
 from lakehouse.declaration.table import StreamTable
 from lakehouse.declaration.view import View
@@ -97,6 +98,7 @@ __all__ = [
     "Measure",
     "Month",
     "ParentField",
+    "PostgresTable",
     "Promise",
     "Protobuf",
     "RecordHeader",
@@ -110,6 +112,7 @@ __all__ = [
     "SampleRecords",
     "Samples",
     "SchemaIs",
+    "Sink",
     "StreamTable",
     "TableRows",
     "Text",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lakehouse.declaration.export import Export
+from lakehouse.declaration.export import OutletParts
 from lakehouse.declaration.names import refuse_former
 from lakehouse.declaration.rules.table_rules import table_problems
 from lakehouse.declaration.sources import Topic
@@ -24,7 +24,7 @@ from lakehouse.errors import DeclarationError
 if TYPE_CHECKING:
     from lakehouse.decoding.one_record import Verdict
 
-T = TypeVar("T", bound="StreamTable | View | Export")
+T = TypeVar("T", bound="StreamTable | View | OutletParts")
 
 
 class _FollowingName(str):
@@ -156,7 +156,7 @@ def _parts_of(key: bytes | None, headers: Mapping[str, bytes] | None, time: date
 
 
 def require_distinct_names(*declarations: T) -> tuple[T, ...]:
-    """Return the tables, views and exports; ``DeclarationError`` if two declarations use the same name.
+    """Return the tables, views, exports and sinks; ``DeclarationError`` if two declarations use the same name.
 
     Two tables in one folder would overwrite each other's rows, and Dagster accepts no name twice.
     """
@@ -166,7 +166,7 @@ def require_distinct_names(*declarations: T) -> tuple[T, ...]:
             if name in owners:
                 is_twin = owners[name] == declaration.name
                 other_user = "another declaration" if is_twin else f"the declaration of {owners[name]!r}"
-                kind = type(declaration).__name__ if isinstance(declaration, View | Export) else "Table"
+                kind = type(declaration).__name__ if isinstance(declaration, View | OutletParts) else "Table"
                 subject = f"{kind} {declaration.name!r}"
                 message = f"{subject}: {other_user} also uses the name {name}"
                 raise DeclarationError(message, action="Rename one of the two.")

@@ -13,19 +13,20 @@ import yaml
 from dagster.components.component_scaffolding import scaffold_component
 from pydantic import BaseModel, Field
 
-from lakehouse.declaration import Export, StreamTable, View
+from lakehouse.declaration import StreamTable, View
 from lakehouse.declaration.names import spelling_hint
+from lakehouse.declaration.sink import Outlet
 from lakehouse.declaration.table import require_distinct_names
 from lakehouse.defs.alerts import build_alerts
 from lakehouse.defs.assets import Asset, build_assets
 from lakehouse.defs.automation import build_automation
 from lakehouse.defs.checks import build_checks, build_verification
-from lakehouse.defs.followers import ViewCatalog, build_exports, build_views
+from lakehouse.defs.followers import ViewCatalog, build_outlets, build_views
 from lakehouse.defs.maintenance_job import build_maintenance
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.specs import CatalogEntry
 from lakehouse.defs.steps import check_result, report_if_changed
-from lakehouse.discovery import Declaration, declared_tables, exports_of, readable_declarations, sort_exports
+from lakehouse.discovery import Declaration, declared_tables, outlets_of, readable_declarations, sort_outlets
 from lakehouse.errors import DeclarationError, LakehouseError, SettingsError
 from lakehouse.ledger.audit import finding
 from lakehouse.settings import Settings
@@ -72,31 +73,32 @@ def build_defs(
     group: str | None = None,
     owners: Sequence[str] | str | None = None,
 ) -> dg.Definitions:
-    """Build the Dagster definitions of these tables, views and exports, by default of all declared ones.
+    """Build the Dagster definitions of these tables, views, exports and sinks, by default of all declared ones.
 
     You can merge the results of several calls, for example to put tables into different groups. ``resources`` may
     replace the resource ``lakehouse``. ``key_prefix`` precedes the name of each asset in its key; jobs and schedules
     have no prefix. The default group of the assets is the name of the table, their default owner is the declared one;
     ``group`` and ``owners`` override them. The steps of a job run in one process, so that they share a Spark session.
     The steps of the Materialize button do so if the definitions have ``executor=dg.in_process_executor``.
-    A view or an export reads only tables and views of the same call.
+    A view, an export or a sink reads only tables and views of the same call.
 
     If files of declarations fail, an asset with a failed check and a failing sensor show their errors, and the tables
-    of the others are built. Raises ``DeclarationError`` if two declarations have a table of the same name, or if a view
-    or an export reads an unknown table or column, and the errors of ``declared_tables`` if no table can be loaded.
+    of the others are built. Raises ``DeclarationError`` if two declarations have a table of the same name, or if a
+    view, an export or a sink reads an unknown table or column, and the errors of ``declared_tables`` if no table can be
+    loaded.
     """
     errors: list[LakehouseError] = []
     declarations = load_declarations(errors.append) if tables is None else require_distinct_names(*tables)
     stream_tables = [part for part in declarations if isinstance(part, StreamTable)]
     views = [part for part in declarations if isinstance(part, View)]
-    exports = sort_exports((part for part in declarations if isinstance(part, Export)), stream_tables, views)
+    outlets = sort_outlets((part for part in declarations if isinstance(part, Outlet)), stream_tables, views)
     prefix = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix)
     owner_names = (owners,) if isinstance(owners, str) else owners
     settings = _valid_settings()
     docs_url, has_database = (settings.docs_url, settings.database_url is not None) if settings else (None, False)
     entries = [
         CatalogEntry(
-            *(table, prefix, group, owner_names, docs_url, has_database, exports_of(table, exports)),
+            *(table, prefix, group, owner_names, docs_url, has_database, outlets_of(table, outlets)),
             readers=[reader for reader in stream_tables if _source_of(reader) == _source_of(table)],
         )
         for table in stream_tables
@@ -112,11 +114,11 @@ def build_defs(
     builders = (build_maintenance, build_verification, build_alerts)
     catalog = ViewCatalog(prefix, group, owner_names)
     view_definitions = build_views(stream_tables, views, catalog)
-    export_definitions = build_exports(exports, stream_tables, catalog)
+    outlet_definitions = build_outlets(outlets, stream_tables, catalog)
     built_parts = (build(entry) for entry in entries for build in builders)
     broken_files = build_broken_files(tuple(map(str, errors)))
     return dg.Definitions.merge(
-        assets_and_checks, *automation, *built_parts, view_definitions, export_definitions, broken_files
+        assets_and_checks, *automation, *built_parts, view_definitions, outlet_definitions, broken_files
     )
 
 
@@ -138,7 +140,7 @@ def load_declarations(report: Callable[[LakehouseError], None]) -> Sequence[Decl
     settings = Settings.load()
     declarations = readable_declarations(settings, report)
     tables = declarations.tables or declared_tables(settings)
-    return (*tables, *declarations.views, *declarations.exports)
+    return (*tables, *declarations.views, *declarations.outlets)
 
 
 def _valid_settings() -> Settings | None:
@@ -187,8 +189,8 @@ class LakehouseTables(dg.Component, dg.Model, dg.Resolvable):
 
     tables: Sequence[str] | None = Field(
         None,
-        description="Names of the tables, views and exports. Default: all declared ones that no other component names."
-        " A view or an export needs the tables that it reads in the same component.",
+        description="Names of the tables, views, exports and sinks. Default: all declared ones that no other component"
+        " names. A view, an export or a sink needs the tables that it reads in the same component.",
     )
     key_prefix: Sequence[str] = Field((), description="Parts in front of the name of each asset in its key.")
     group: str | None = Field(None, description="Group of the assets. Default: the name of the table.")

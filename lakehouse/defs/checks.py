@@ -16,7 +16,7 @@ import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
-from lakehouse.declaration import Rollup, StreamTable, TableRows
+from lakehouse.declaration import Rollup, Sink, StreamTable, TableRows
 from lakehouse.defs.freshness import FRESH, HELD_CHECK, LAG, held_checks, promise_checks
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.specs import CatalogEntry
@@ -31,6 +31,7 @@ from lakehouse.operations import verify
 from lakehouse.operations.compare import equals_database
 from lakehouse.operations.verify import ROWS_IN_SNAPSHOT, VALUES_SENT, verify_snapshot, verify_values
 from lakehouse.settings import Settings
+from lakehouse.sinks.outlets import delivery_of
 from lakehouse.sources.table_sources import read_states
 from lakehouse.storage.table_context import TableContext, merged_ledger
 
@@ -147,8 +148,9 @@ def build_separate_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]
     feed = [] if entry.table.is_log else [changes_check(entry)]
     can_compare = entry.has_database and entry.table.has_changes and not entry.table.format.documents
     database = [database_check(entry)] if can_compare else []
+    sinks = (sink_check(entry, outlet) for outlet in entry.outlets if isinstance(outlet, Sink) and outlet.enabled)
     waiting = [planning_check(entry), *held_checks(entry), *promise_checks(entry)]
-    return [*waiting, merged_checks(entry), *feed, *rollups, *database]
+    return [*waiting, merged_checks(entry), *feed, *rollups, *database, *sinks]
 
 
 def build_verification(entry: CatalogEntry) -> dg.Definitions:
@@ -253,6 +255,16 @@ def database_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
     )
     spec = entry.check_spec("equals_database", table.name, doc)
     return _single_check(spec, lambda lakehouse: equals_database(lakehouse.settings, table))
+
+
+def sink_check(entry: CatalogEntry, sink: Sink) -> dg.AssetChecksDefinition:
+    """Compare the target of a sink with its table, both as a whole."""
+    doc = (
+        f"Every row of {sink.of} is in the {sink.to.place}, value by value, at the version that it has. If it fails,"
+        f" run lakehouse export {sink.name} --whole."
+    )
+    spec = entry.check_spec("equals_table", sink.name, doc)
+    return _single_check(spec, lambda lakehouse: delivery_of(lakehouse.settings, sink, [entry.table]).equals_table())
 
 
 def _single_check(spec: dg.AssetCheckSpec, examine: Callable[[LakehouseResource], Finding]) -> dg.AssetChecksDefinition:

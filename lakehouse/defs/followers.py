@@ -1,4 +1,4 @@
-"""Views and exports in Dagster: an asset for each, and a job and a sensor for each that follows its tables."""
+"""Views, exports and sinks in Dagster: an asset for each, and a job and a sensor for each that follows its tables."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,14 +8,17 @@ from typing import Any, NamedTuple
 import dagster as dg
 from pydantic import Field
 
-from lakehouse.declaration import Export, StreamTable, View
+from lakehouse.declaration import Export, Sink, StreamTable, View
+from lakehouse.declaration.sink import Outlet
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import reason_to_wait, sensor_location, unfinished_run
 from lakehouse.defs.specs import code_references, column_lineage, step_name
 from lakehouse.defs.steps import materialize_result, name_run, run_text
-from lakehouse.exports.exporter import Exporter, ExportUpdate
+from lakehouse.exports.exporter import ExportUpdate
 from lakehouse.operations.materialize import Materialization, TypedView, ViewUpdate, type_views
 from lakehouse.settings import Settings
+from lakehouse.sinks.delivery import SinkUpdate
+from lakehouse.sinks.outlets import runner_of
 
 TICK_INTERVAL = 15
 """Seconds between two looks at the tables."""
@@ -102,76 +105,80 @@ def _view_figures(update: ViewUpdate) -> Mapping[str, Any]:
 
 
 class ExportConfig(dg.Config):
-    """What a run of an export writes."""
+    """What a run of an outlet writes."""
 
     whole: bool = Field(
-        default=False, description="Write all rows, also without news, and of an export that continues with changes."
+        default=False, description="Write all rows, also without news, and of an outlet that continues with changes."
     )
 
 
-def build_exports(exports: Sequence[Export], tables: Sequence[StreamTable], catalog: ViewCatalog) -> dg.Definitions:
-    """Build the assets of exports of these tables, and what runs them. A disabled export is an external asset."""
+def build_outlets(outlets: Sequence[Outlet], tables: Sequence[StreamTable], catalog: ViewCatalog) -> dg.Definitions:
+    """Build the assets of outlets of these tables, and what runs them. A disabled one is an external asset."""
     definitions = []
-    for export in exports:
-        spec = export_spec(export, tables, catalog)
-        definitions.append(_build_export(spec, export) if export.enabled else dg.Definitions(assets=[spec]))
+    for outlet in outlets:
+        spec = outlet_spec(outlet, tables, catalog)
+        definitions.append(_build_outlet(spec, outlet, tables) if outlet.enabled else dg.Definitions(assets=[spec]))
     return dg.Definitions.merge(*definitions)
 
 
-def export_spec(export: Export, tables: Sequence[StreamTable], catalog: ViewCatalog) -> dg.AssetSpec:
-    """The asset of an export, in the group of its table."""
-    table_names = [table.name for table in tables if export.of in table.tables]
-    kind = "what changed in" if export.changes else "all rows of"
-    doc = export.doc or f"Files with {kind} {export.of}, as {export.format}."
-    state = "" if export.enabled else " It is disabled."
+def outlet_spec(outlet: Outlet, tables: Sequence[StreamTable], catalog: ViewCatalog) -> dg.AssetSpec:
+    """The asset of an outlet, in the group of its table."""
+    table_names = [table.name for table in tables if outlet.of in table.tables]
+    state = "" if outlet.enabled else " It is disabled."
     return dg.AssetSpec(
-        catalog.key(export.name),
-        deps=[catalog.key(export.of)],
-        description=f"{doc}{state}",
+        catalog.key(outlet.name),
+        deps=[catalog.key(outlet.of)],
+        description=f"{outlet.doc or _doc_of(outlet)}{state}",
         group_name=catalog.group or next(iter(table_names), "exports"),
-        owners=[export.owner] if catalog.owners is None else list(catalog.owners),
-        kinds={export.format, "file"},
-        metadata={"dagster/code_references": code_references(export)} if export.file else {},
+        owners=[outlet.owner] if catalog.owners is None else list(catalog.owners),
+        kinds={outlet.format, "file"} if isinstance(outlet, Export) else {"postgresql", "table"},
+        metadata={"dagster/code_references": code_references(outlet)} if outlet.file else {},
     )
 
 
-def _build_export(spec: dg.AssetSpec, export: Export) -> dg.Definitions:
-    """The asset that runs an export, its job, and the sensor that requests it."""
+def _doc_of(outlet: Outlet) -> str:
+    if isinstance(outlet, Sink):
+        return f"The rows of {outlet.of} in the {outlet.to.place}."
+    kind = "what changed in" if outlet.changes else "all rows of"
+    return f"Files with {kind} {outlet.of}, as {outlet.format}."
 
-    @dg.multi_asset(name=step_name(spec.key), specs=[spec], pool=export.name)
-    def run_export(
+
+def _build_outlet(spec: dg.AssetSpec, outlet: Outlet, tables: Sequence[StreamTable]) -> dg.Definitions:
+    """The asset that runs an outlet, its job, and the sensor that requests it."""
+
+    @dg.multi_asset(name=step_name(spec.key), specs=[spec], pool=outlet.name)
+    def run_outlet(
         context: dg.AssetExecutionContext, config: ExportConfig, lakehouse: LakehouseResource
     ) -> Iterator[Any]:
         name_run(context.run.run_id)
         with explained():
-            update = Exporter(lakehouse.settings, export).update(
-                run_text(context.run, lakehouse.settings), whole=config.whole
-            )
-            version = dg.DataVersion(str(update.version))
-            yield dg.MaterializeResult(asset_key=spec.key, metadata=_export_figures(update), data_version=version)
+            run = run_text(context.run, lakehouse.settings)
+            update = runner_of(lakehouse.settings, outlet, tables).update(run, whole=config.whole)
+            version = dg.DataVersion(str(update.version if isinstance(update, ExportUpdate) else update.source_version))
+            yield dg.MaterializeResult(asset_key=spec.key, metadata=_outlet_figures(update), data_version=version)
 
     following = Following(
-        export,
-        f"Writes the files of {export.name}",
-        export.of,
-        waits_for=lambda settings: Exporter(settings, export).waits_for,
-        find_news=lambda settings: Exporter(settings, export).find_news(),
+        outlet,
+        f"Writes the {'rows' if isinstance(outlet, Sink) else 'files'} of {outlet.name}",
+        outlet.of,
+        waits_for=lambda settings: runner_of(settings, outlet, tables).waits_for,
+        find_news=lambda settings: runner_of(settings, outlet, tables).find_news(),
     )
-    return build_follower(run_export, spec, following)
+    return build_follower(run_outlet, spec, following)
 
 
-def _export_figures(update: ExportUpdate) -> Mapping[str, Any]:
-    """What a run wrote, the versions of the export and of its table, and how many versions are newer."""
-    return {
-        "export_version": update.version,
+def _outlet_figures(update: ExportUpdate | SinkUpdate) -> Mapping[str, Any]:
+    """What a run wrote, the version of the table that the outlet has, and how many versions are newer."""
+    figures = {
         "consumed_version": update.source_version,
         "lag_versions": update.lag,
         "rows_written": update.rows,
-        "files_written": update.files,
-        "bytes_written": update.bytes,
         "published": update.kind or "no news",
-        "manifest": dg.MetadataValue.path(update.manifest),
     }
+    if isinstance(update, SinkUpdate):
+        return figures | {"rows_deleted": update.deleted, "target": update.target}
+    figures |= {"export_version": update.version, "files_written": update.files, "bytes_written": update.bytes}
+    return figures | {"manifest": dg.MetadataValue.path(update.manifest)}
 
 
 class Following(NamedTuple):
@@ -181,7 +188,7 @@ class Following(NamedTuple):
     that names the news. ``purpose`` is what the job does, and ``tables`` which tables it reads, as people read them.
     """
 
-    follower: View | Export
+    follower: View | Outlet
     purpose: str
     tables: str
     waits_for: Callable[[Settings], str | None]
@@ -194,7 +201,7 @@ def build_follower(asset: dg.AssetsDefinition, spec: dg.AssetSpec, following: Fo
     job = dg.define_asset_job(
         follower.job_name,
         executor_def=dg.in_process_executor,
-        selection=dg.AssetSelection.assets(spec.key),
+        selection=dg.AssetSelection.assets(spec.key).without_checks(),
         description=f"{following.purpose}, if there is news in {following.tables}.",
     )
 
@@ -216,7 +223,7 @@ def build_follower(asset: dg.AssetsDefinition, spec: dg.AssetSpec, following: Fo
 
 
 def _request_run(
-    context: dg.SensorEvaluationContext, spec: dg.AssetSpec, follower: View | Export, news: str
+    context: dg.SensorEvaluationContext, spec: dg.AssetSpec, follower: View | Outlet, news: str
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a run for the news, unless one is updating the asset, or a failed one is to be tried again later."""
     location, now = sensor_location(context), datetime.now(UTC)

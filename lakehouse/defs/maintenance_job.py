@@ -13,7 +13,7 @@ from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import schedule_location, unfinished_run_of_job
 from lakehouse.defs.specs import CatalogEntry, table_specs
 from lakehouse.defs.steps import name_run, require_accepted, run_text
-from lakehouse.discovery import find_exports
+from lakehouse.discovery import find_outlets
 from lakehouse.errors import LakehouseError
 from lakehouse.operations.maintain import Maintained, maintain
 from lakehouse.operations.status import find_unaccepted, reason_to_accept
@@ -77,11 +77,11 @@ def _build_op(entry: CatalogEntry) -> dg.OpDefinition:
         with explained():
             require_accepted(context.run, lakehouse.settings, entry.table)
             # also those that no component names: a command runs them
-            exports = {part.name: part for part in (*find_exports(lakehouse.settings), *entry.exports)}
+            outlets = {part.name: part for part in (*find_outlets(lakehouse.settings), *entry.outlets)}
             maintained_tables = maintain(
                 lakehouse.table_context(entry.table, run_text(context.run, lakehouse.settings)),
                 lambda maintained_table: _log(context, maintained_table),
-                [*exports.values()],
+                [*outlets.values()],
             )
         for observation in _observations(entry, maintained_tables):
             context.log_event(observation)

@@ -8,7 +8,8 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.declaration import Column, Computed, Export, Reference, Rollup, StreamTable, View
+from lakehouse.declaration import Column, Computed, Reference, Rollup, StreamTable, View
+from lakehouse.declaration.sink import Outlet
 from lakehouse.declaration.sql import named_columns
 from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.decoding.record_parts import INDEX, TIME, UNMAPPED, VALUE, WINDOW_TIMES
@@ -43,7 +44,7 @@ class CatalogEntry:
     ``prefix`` precedes the name of each asset in its key. The group of the assets is ``group_override``, by default the
     name of the table. Their owners are ``owners_override``, by default the declared owner. ``docs_url`` is where the
     documentation is published; without it, descriptions of checks have no links. ``has_database``: a database is
-    set with which tables of change streams are compared. ``exports`` are those of its tables. ``readers`` are all
+    set with which tables of change streams are compared. ``outlets`` are those of its tables. ``readers`` are all
     tables of the catalog that read the same topic, folder or table; it has one asset, of the first of them.
     """
 
@@ -53,7 +54,7 @@ class CatalogEntry:
     owners_override: Sequence[str] | None = None
     docs_url: str | None = None
     has_database: bool = False
-    exports: Sequence[Export] = ()
+    outlets: Sequence[Outlet] = ()
     readers: Sequence[StreamTable] = ()
 
     @property
@@ -259,7 +260,7 @@ def _spec(
     )
 
 
-def code_references(declaration: StreamTable | View | Export) -> dg.CodeReferencesMetadataValue:
+def code_references(declaration: StreamTable | View | Outlet) -> dg.CodeReferencesMetadataValue:
     """The file of a declaration, for a link in the catalog."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # otherwise every run would warn that this class is a beta

@@ -7,15 +7,16 @@ only such a file can declare are left out.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from lakehouse.declaration import Export, StreamTable, View
-from lakehouse.declaration.export import ExportedTable, check_exports
+from lakehouse.declaration import StreamTable, View
+from lakehouse.declaration.export import OutletTable, check_outlets
 from lakehouse.declaration.names import RECORD
+from lakehouse.declaration.sink import Outlet, row_identity
 from lakehouse.declaration.table import require_distinct_names
 from lakehouse.declaration.view import sort_views
 from lakehouse.discovery.modules import SETTING, import_modules, refuse
@@ -23,17 +24,17 @@ from lakehouse.errors import DeclarationError, LakehouseError
 from lakehouse.settings import Settings
 from lakehouse.settings.project import find_project, project_folder
 
-Declaration = StreamTable | View | Export
-_Reader = TypeVar("_Reader", View, Export)
+Declaration = StreamTable | View | Outlet
+_Reader = TypeVar("_Reader", View, Outlet)
 
 
 @dataclass(frozen=True)
 class Declarations:
-    """What a folder or module declares: tables and exports by name, each view after those that it reads."""
+    """What a folder or module declares: tables, exports and sinks by name, each view after those that it reads."""
 
     tables: tuple[StreamTable, ...]
     views: tuple[View, ...]
-    exports: tuple[Export, ...]
+    outlets: tuple[Outlet, ...]
 
 
 def declared_tables(settings: Settings) -> tuple[StreamTable, ...]:
@@ -96,39 +97,44 @@ def declared_views(settings: Settings) -> tuple[View, ...]:
     return _declared_in(settings.declared_in, project_folder()).views
 
 
-def declared_exports(settings: Settings) -> tuple[Export, ...]:
-    """Every export that is declared where ``declared_tables`` finds the tables, sorted by name.
+def declared_outlets(settings: Settings) -> tuple[Outlet, ...]:
+    """Every export and sink that is declared where ``declared_tables`` finds the tables, sorted by name.
 
     Raises what ``declared_tables`` raises.
     """
     declared_tables(settings)
-    return _declared_in(settings.declared_in, project_folder()).exports
+    return _declared_in(settings.declared_in, project_folder()).outlets
 
 
-def find_exports(settings: Settings) -> tuple[Export, ...]:
-    """Return the declared exports; empty if there is no project, or no table is declared in it yet."""
+def find_outlets(settings: Settings) -> tuple[Outlet, ...]:
+    """Return the declared exports and sinks; empty if there is no project, or no table is declared in it yet."""
     if not settings.declarations and find_project() is None:
         return ()
-    return _declared_in(settings.declared_in, project_folder()).exports
+    return _declared_in(settings.declared_in, project_folder()).outlets
 
 
-def exports_of(table: StreamTable, exports: Iterable[Export]) -> tuple[Export, ...]:
-    """Return the exports of the tables of a declaration."""
-    return tuple(export for export in exports if export.of in table.tables)
+def outlets_of(table: StreamTable, outlets: Iterable[Outlet]) -> tuple[Outlet, ...]:
+    """Return the exports and sinks of the tables of a declaration."""
+    return tuple(outlet for outlet in outlets if outlet.of in table.tables)
 
 
-def sort_exports(exports: Iterable[Export], tables: Iterable[StreamTable], views: Iterable[View]) -> tuple[Export, ...]:
-    """Return the exports, sorted by name; raises ``DeclarationError`` if one does not fit to its table.
+def sort_outlets(outlets: Iterable[Outlet], tables: Iterable[StreamTable], views: Iterable[View]) -> tuple[Outlet, ...]:
+    """Return the exports and sinks, sorted by name; raises ``DeclarationError`` if one does not fit to its table.
 
-    Which columns other tables than merged ones have is checked when the export runs.
+    Which columns other tables than merged ones have is checked when it runs.
     """
-    exported_tables = {view.name: ExportedTable() for view in views if view.materialized}
+    outlet_tables = {view.name: OutletTable() for view in views if view.materialized}
     for table in tables:
-        exported_tables |= dict.fromkeys(table.tables, ExportedTable())
-        exported_tables |= {} if table.is_log else {table.changes_name: ExportedTable(has_changes=True)}
+        for name in table.tables:
+            identity = row_identity(table, name)
+            outlet_tables[name] = OutletTable(identity=identity.columns if identity else ())
+        if not table.is_log:
+            feed = outlet_tables[table.changes_name]
+            outlet_tables[table.changes_name] = replace(feed, has_changes=True)
         types = {column.name: column.type for column in table.stored_columns} | {RECORD: "STRUCT"}
-        exported_tables[table.name] = ExportedTable(types, table.key, has_changes=True, period=table.partition_by)
-    return check_exports(exports, exported_tables)
+        merged, period = outlet_tables[table.name], table.partition_by
+        outlet_tables[table.name] = replace(merged, types=types, key=table.key, has_changes=True, period=period)
+    return check_outlets(outlets, outlet_tables)
 
 
 def find_views(settings: Settings) -> tuple[View, ...]:
@@ -157,13 +163,13 @@ def _read(location: str, base_folder: Path, report: Callable[[LakehouseError], N
     _require_distinct(modules)
     tables = tuple(part for part in declarations if isinstance(part, StreamTable))
     views = [part for part in declarations if isinstance(part, View)]
-    exports = [part for part in declarations if isinstance(part, Export)]
+    outlets = [part for part in declarations if isinstance(part, Outlet)]
     names = [name for table in tables for name in table.tables]
     if errors:
         views = _without_orphans(views, names, report)
-        exports = _without_orphans(exports, [*names, *(view.name for view in views)], report)
+        outlets = _without_orphans(outlets, [*names, *(view.name for view in views)], report)
     sorted_views = sort_views(views, names)
-    return Declarations(tables, sorted_views, sort_exports(exports, tables, sorted_views))
+    return Declarations(tables, sorted_views, sort_outlets(outlets, tables, sorted_views))
 
 
 def _require_distinct(modules: Mapping[int, tuple[Declaration, ModuleType]]) -> None:
@@ -178,7 +184,7 @@ def _require_distinct(modules: Mapping[int, tuple[Declaration, ModuleType]]) -> 
 
 
 def _declarations_of(module: ModuleType) -> Iterator[Declaration]:
-    """The tables, views and exports in the variables of a module, also within a list, a tuple or a dict."""
+    """The tables, views, exports and sinks in the variables of a module, also within a list, a tuple or a dict."""
     for value in vars(module).values():
         content = list(value.values()) if type(value) is dict else value
         # no subclasses: Dagster has tuples that refuse iteration
@@ -190,7 +196,7 @@ def _declarations_of(module: ModuleType) -> Iterator[Declaration]:
 def _without_orphans(
     readers: Sequence[_Reader], table_names: Iterable[str], report: Callable[[LakehouseError], None]
 ) -> list[_Reader]:
-    """Return the views or exports that read only these tables, and views that do; ``report`` gets why others do not."""
+    """Return the views or outlets that read only these tables, and views that do; ``report`` gets why others do not."""
     known_readers: list[_Reader] = list(readers)
     count = -1
     while len(known_readers) != count:
@@ -210,5 +216,5 @@ def _without_orphans(
     return known_readers
 
 
-def _read_names(reader: View | Export) -> Sequence[str]:
+def _read_names(reader: View | Outlet) -> Sequence[str]:
     return reader.reads if isinstance(reader, View) else (reader.of,)

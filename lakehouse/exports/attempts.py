@@ -39,7 +39,7 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 _BATCH_ROWS = 2_048  # the fewest of DuckDB: a row may be as large as a record
 _MEMORY = "1GB"  # more rows than fit are sorted on the disk
-_SOURCE = "source"
+SOURCE = "source"  # the name of what rows are selected from
 _STARTS = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "month": "%Y-%m-01", "year": "%Y-01-01"}
 _CHANGE_TYPE, _CHANGE_VERSION, _CHANGE_TIME = CHANGE_COLUMNS
 
@@ -71,7 +71,7 @@ class Selection:
         selected = ", ".join(map(quoted_name, columns))
         order = f" ORDER BY {PARTITION}" if self.export.by else ""
         order += f"{', ' if order else ' ORDER BY '}{_CHANGE_VERSION}" if self.changes is not None else ""
-        return f"SELECT CAST({partition} AS VARCHAR) AS {PARTITION}, {selected} FROM {_SOURCE}{order}"
+        return f"SELECT CAST({partition} AS VARCHAR) AS {PARTITION}, {selected} FROM {SOURCE}{order}"
 
 
 def partition_sql(period: Period) -> str:
@@ -107,16 +107,31 @@ def open_rows(settings: Settings, selection: Selection, spill: Path) -> Iterator
 
     Raises ``duckdb.Error`` if they cannot be read.
     """
+    source = _scan(selection) if selection.changes is None else selection.changes
+    with select_rows(settings, source, selection.sql, spill) as (_, batches):
+        yield batches
+
+
+@contextmanager
+def select_rows(
+    settings: Settings, source: str | pa.RecordBatchReader, sql: str, spill: Path | None = None
+) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+    """Select rows of ``source``, a query or batches, in little memory; yield the types of the columns, and batches.
+
+    What does not fit into memory goes into ``spill``, by default into the home. Raises ``duckdb.Error``.
+    """
     with connect(settings) as connection:
         run_statement(connection, f"SET memory_limit = {quoted_text(_MEMORY)}")
-        run_statement(connection, f"SET temp_directory = {quoted_text(str(spill))}")
-        if selection.changes is None:
-            run_statement(connection, f"CREATE VIEW {_SOURCE} AS {_scan(selection)}")
+        if spill:
+            run_statement(connection, f"SET temp_directory = {quoted_text(str(spill))}")
+        if isinstance(source, str):
+            run_statement(connection, f"CREATE VIEW {SOURCE} AS {source}")
         else:
-            connection.register(_SOURCE, selection.changes)
+            connection.register(SOURCE, source)
         lock_connection(connection, settings.tables_root)
-        run_statement(connection, selection.sql)
-        yield _batches(connection)
+        run_statement(connection, sql)
+        names: Sequence[str] = [column[0] for column in connection.description or ()]
+        yield RunningQuery(connection, list(names), ()).batches(_BATCH_ROWS)
 
 
 def _scan(selection: Selection) -> str:
@@ -128,12 +143,6 @@ def _scan(selection: Selection) -> str:
         inner += f", 'insert' AS {_CHANGE_TYPE}, CAST({selection.rows_version} AS BIGINT) AS {_CHANGE_VERSION}"
         inner += f", CAST({time} AS TIMESTAMPTZ) AS {_CHANGE_TIME}"
     return f"{inner} FROM ({scan_sql(version)})"
-
-
-def _batches(connection: duckdb.DuckDBPyConnection) -> Iterator[pa.RecordBatch]:
-    names: Sequence[str] = [column[0] for column in connection.description or ()]
-    _, batches = RunningQuery(connection, list(names), ()).batches(_BATCH_ROWS)
-    yield from batches
 
 
 @dataclass(frozen=True)
@@ -169,7 +178,8 @@ class Attempt:
             reason = next(iter(failures), error)
             if isinstance(reason, ChangesGoneError):
                 raise stop_error(self.export, self.folder, reason.what) from None
-            raise self._explain(error) from None
+            name = f"Export {self.export.name}"
+            raise explain_failure(name, self.export.of, self.ledger, error, str(self.folder)) from None
         if sync:
             sync_names(self.folder, files)
         return self._manifest(files, run)
@@ -183,23 +193,8 @@ class Attempt:
         selection = Selection(self.export, version, ledger.rows_version, columns)
         if self.since is None:
             return selection
-        changes = self._read_changes(self.since, table, selection.read_columns, failures)
+        changes = read_changes(table, ledger, self.since, selection.read_columns, failures)
         return replace(selection, changes=changes)
-
-    def _read_changes(
-        self, since: int, table: DeltaTable, names: tuple[str, ...], failures: list[ChangesGoneError]
-    ) -> pa.RecordBatchReader:
-        """Read what changed; a failure while DuckDB reads the rows is kept, because DuckDB reports it as its own."""
-        schema, batches = read_change_batches(table, self.ledger.uri, since, self.ledger.rows_version, names)
-
-        def kept_failures() -> Iterator[pa.RecordBatch]:
-            try:
-                yield from batches
-            except ChangesGoneError as error:
-                failures.append(error)
-                raise
-
-        return pa.RecordBatchReader.from_batches(schema, kept_failures())
 
     def _manifest(self, files: list[ExportedFile], run: str) -> Manifest:
         is_whole = self.since is None or self.newest is None
@@ -220,14 +215,32 @@ class Attempt:
             files=tuple(files),
         )
 
-    def _explain(self, error: Exception) -> TableError:
-        """Return an error of DuckDB as one that names the export."""
-        query_error = duckdb.Error(str(error))
-        version = TableVersion(self.export.of, self.ledger.uri, self.ledger.version, None)
-        missing_error = missing_files(query_error, [version])
-        problem = f"Export {self.export.name} cannot read {self.export.of}"
-        message = missing_error.what if missing_error else refusal(query_error, "", problem).what
-        return TableError(message, where=str(self.folder), action="Nothing was published. Run it again.")
+
+def read_changes(
+    table: DeltaTable, ledger: Ledger, since: int, names: Sequence[str], failures: list[ChangesGoneError]
+) -> pa.RecordBatchReader:
+    """Read what changed after a version up to the newest one that may have changed a row, for ``select_rows``.
+
+    An error while DuckDB reads the rows is added to ``failures``, because DuckDB reports it as its own.
+    """
+    schema, batches = read_change_batches(table, ledger.uri, since, ledger.rows_version, names)
+
+    def kept_failures() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except ChangesGoneError as error:
+            failures.append(error)
+            raise
+
+    return pa.RecordBatchReader.from_batches(schema, kept_failures())
+
+
+def explain_failure(name: str, table: str, ledger: Ledger, error: Exception, where: str = "") -> TableError:
+    """Return an error of DuckDB, while it read a table, as one that names the outlet."""
+    query_error = duckdb.Error(str(error))
+    missing_error = missing_files(query_error, [TableVersion(table, ledger.uri, ledger.version, None)])
+    message = missing_error.what if missing_error else refusal(query_error, "", f"{name} cannot read {table}").what
+    return TableError(message, where=where or ledger.uri, action="Nothing was published. Run it again.")
 
 
 def stop_error(export: Export, folder: Path, reason: str) -> TableError:

@@ -29,23 +29,32 @@ from lakehouse.settings import Settings
 
 
 @dataclass(frozen=True)
-class ExportUpdate:
-    """The result of one run of an export.
+class OutletUpdate:
+    """The result of one run of an outlet.
 
-    ``version`` is the newest version of the export and ``source_version`` that of the table that it has. ``kind`` says
-    what this run published: ``whole`` or ``changes``; ``None`` if there was no news. ``rows``, ``files`` and ``bytes``
-    are what it wrote. ``lag`` is the number of versions of the table that the export does not have yet.
+    ``source_version`` is the version of the table that it has now. ``kind`` says what this run wrote: ``whole`` or
+    ``changes``; ``None`` if there was no news. ``rows`` are those that it wrote. ``lag`` is the number of versions of
+    the table that it does not have yet.
     """
 
     name: str
-    version: int
     table: str
     source_version: int
     kind: str | None
     rows: int
+    lag: int
+
+
+@dataclass(frozen=True)
+class ExportUpdate(OutletUpdate):
+    """The result of one run of an export.
+
+    ``version`` is its newest version, which ``manifest`` publishes. ``files`` and ``bytes`` are what the run wrote.
+    """
+
+    version: int
     files: int
     bytes: int
-    lag: int
     manifest: str
 
 
@@ -184,14 +193,14 @@ class Exporter:
         files = manifest.files if kind else ()
         return ExportUpdate(
             self.export.name,
-            manifest.version,
             self.export.of,
             manifest.consumed.version,
             kind,
             sum(file.rows for file in files),
+            Consumption(self._ledger(), manifest.consumed).lag,
+            manifest.version,
             len(files),
             sum(file.bytes for file in files),
-            Consumption(self._ledger(), manifest.consumed).lag,
             str(manifest_path(self.folder, manifest.version)),
         )
 

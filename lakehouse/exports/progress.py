@@ -15,12 +15,13 @@ from lakehouse.settings import Settings
 
 
 @dataclass(frozen=True)
-class ExportStatus:
-    """The state of an export; versions are ``None`` if nothing is published, or if it cannot be read.
+class OutletStatus:
+    """The state of an export or a sink; versions are ``None`` if nothing was written, or if it cannot be read.
 
-    ``version`` is its newest version, ``source_version`` that of the table that it has. ``lag`` is the number of
-    versions of the table that may have changed rows since. ``holds_vacuum``: it lags beyond half of the retention, so
-    VACUUM of the table waits for it. ``problem`` says why it cannot be read, or what its readers miss.
+    ``version`` is the newest version of an export, ``source_version`` that of the table that it has. ``lag`` is the
+    number of versions of the table that may have changed rows since. ``holds_vacuum``: it lags beyond half of the
+    retention, so VACUUM of the table waits for it. ``problem`` says why it cannot be read, or what its readers miss.
+    ``target`` is where a sink writes.
     """
 
     export: str
@@ -31,6 +32,7 @@ class ExportStatus:
     lag: int | None
     holds_vacuum: bool
     problem: str | None = None
+    target: str | None = None
 
     @property
     def is_up_to_date(self) -> bool:
@@ -44,16 +46,16 @@ def folder_of(settings: Settings, export: Export) -> Path:
     return Path(realpath(root / Path(export.folder_name).expanduser()))  # unlike resolve(), it accepts a loop
 
 
-def export_status(settings: Settings, export: Export, retention: timedelta) -> ExportStatus:
+def export_status(settings: Settings, export: Export, retention: timedelta) -> OutletStatus:
     """Read the state of an export from its newest manifest; ``retention`` is that of its table."""
     try:
         manifest = read_newest(folder_of(settings, export))
     except LakehouseError as error:
         holds_vacuum = export.changes and export.enabled
-        return ExportStatus(export.name, export.of, export.enabled, None, None, None, holds_vacuum, str(error))
+        return OutletStatus(export.name, export.of, export.enabled, None, None, None, holds_vacuum, str(error))
     consumption = Consumption(ledger_of(settings, export.of), manifest.consumed if manifest else None)
     if manifest is None:
-        return ExportStatus(export.name, export.of, export.enabled, None, None, consumption.lag, False)
+        return OutletStatus(export.name, export.of, export.enabled, None, None, consumption.lag, False)
     # an export that never ran, or that cannot continue, begins with all rows and needs no old files
     needs_changes = export.enabled and export.changes and consumption.has_source
     holds_vacuum = needs_changes and consumption.is_overdue(retention)
@@ -61,18 +63,7 @@ def export_status(settings: Settings, export: Export, retention: timedelta) -> E
     repair = f"lakehouse export {export.name}{' --whole' if export.changes else ''}"
     problem = f"{lost_part[:1].upper()}{lost_part[1:]}. Run: {repair}" if lost_part else None
     versions = (manifest.version, consumption.version)
-    return ExportStatus(export.name, export.of, export.enabled, *versions, consumption.lag, holds_vacuum, problem)
-
-
-def reason_to_wait(settings: Settings, export: Export, retention: timedelta) -> str | None:
-    """Why VACUUM of the table has to wait for an export; ``None`` if it need not."""
-    status = export_status(settings, export, retention)
-    if not status.holds_vacuum:
-        return None
-    if status.version is None:
-        return f"It is unknown what export {export.name} has read: {status.problem}"
-    progress = f"export {export.name} has read {export.of} only up to version {status.source_version}"
-    return f"{progress}. Run: lakehouse export {export.name}"
+    return OutletStatus(export.name, export.of, export.enabled, *versions, consumption.lag, holds_vacuum, problem)
 
 
 def find_lost_part(folder: Path, export: Export, newest: Manifest) -> str | None:

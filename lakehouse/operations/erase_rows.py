@@ -13,15 +13,14 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.declaration import Export
 from lakehouse.declaration.names import RECORD
+from lakehouse.declaration.sink import Outlet
 from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.sql.parsed import named_columns
 from lakehouse.decoding import staged
 from lakehouse.derived.feed import changes_layout
 from lakehouse.derived.refresh import refresh_all
 from lakehouse.errors import LakehouseError
-from lakehouse.exports.exporter import Exporter
 from lakehouse.ingest.deletes import deletes_layout, settle_deletes
 from lakehouse.ingest.erasures import Marks, add_marks, erased_layout, has_marks, read_marks, stage_columns
 from lakehouse.ingest.load import base_layout
@@ -30,6 +29,7 @@ from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
+from lakehouse.sinks.outlets import runner_of
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys
 from lakehouse.storage.row_order import same_place, same_record
 from lakehouse.storage.store_drafts import remove_left_drafts
@@ -52,7 +52,7 @@ class Erasure:
     exports: Mapping[str, str | None]
 
 
-def erase(context: TableContext, where: str | None, exports: Iterable[Export] = ()) -> Erasure:
+def erase(context: TableContext, where: str | None, outlets: Iterable[Outlet] = ()) -> Erasure:
     """Erase the rows that meet a condition on columns, in SQL, and every former row of their keys.
 
     ``None`` erases again what was erased before, as after a RESTORE. ``exports`` of the tables are then written again,
@@ -79,18 +79,18 @@ def erase(context: TableContext, where: str | None, exports: Iterable[Export] = 
     refresh_all(context)
     if context.settings.store.folder is None:
         remove_left_drafts()
-    written_exports = _replace_exports(context, exports) if marks or any(removed.values()) else ()
+    written_exports = _replace_exports(context, outlets) if marks or any(removed.values()) else ()
     return Erasure(removed, rejected.unreadable, dict(written_exports))
 
 
-def _replace_exports(context: TableContext, exports: Iterable[Export]) -> Iterator[tuple[str, str | None]]:
+def _replace_exports(context: TableContext, outlets: Iterable[Outlet]) -> Iterator[tuple[str, str | None]]:
     """Write published exports again; yield each with why it failed, or ``None``."""
-    for export in exports:
+    for outlet in outlets:
         try:
-            if Exporter(context.settings, export).replace_versions(context.run):
-                yield export.name, None
+            if runner_of(context.settings, outlet, [context.table]).replace_versions(context.run):
+                yield outlet.name, None
         except LakehouseError as error:
-            yield export.name, str(error)
+            yield outlet.name, str(error)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from lakehouse.declaration import Export
+from lakehouse.declaration.sink import Outlet
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.horizon import purge_deletes
@@ -54,26 +54,26 @@ class Maintained:
 
 
 def maintain_all(
-    contexts: Iterable[TableContext], on_table: Callable[[Maintained], None], exports: Sequence[Export] = ()
+    contexts: Iterable[TableContext], on_table: Callable[[Maintained], None], outlets: Sequence[Outlet] = ()
 ) -> None:
     """Maintain the tables of several declarations with ``maintain``. If one fails, continue, and raise at the end."""
     failures = _Failures()
     for context in contexts:
         with failures.collect():
-            maintain(context, on_table, exports)
+            maintain(context, on_table, outlets)
     failures.raise_all()
 
 
 def maintain(
     context: TableContext,
     on_table: Callable[[Maintained], None] = lambda _: None,
-    exports: Sequence[Export] = (),
+    outlets: Sequence[Outlet] = (),
 ) -> list[Maintained]:
     """Compact and vacuum every existing table of the declaration; returns the result for each.
 
     The change feed and the rollups are updated first, because VACUUM removes the changes that they read. If one cannot
     be updated, it is skipped, and VACUUM keeps the changes that it has not read yet. VACUUM also waits for those of
-    ``exports``, all declared ones, that read changes of the table and lag. A second run does nothing. A concurrent
+    ``outlets``, all declared ones, that read changes of the table and lag. A second run does nothing. A concurrent
     merge wins, or plans again: no row changes.
 
     If a table fails, the others are still maintained: ``on_table`` receives the result of each, and the errors are
@@ -91,7 +91,7 @@ def maintain(
                 retry_on_conflict(lambda: purge_deletes(context))  # VACUUM must keep the deletes that count
             stored_table = context.merged if layout.name == context.table.name else StoredTable(context.spark, layout)
             if stored_table.ledger().exists:
-                readers = VacuumReaders(context.settings, context.table, layout.name, refresh_errors or {}, exports)
+                readers = VacuumReaders(context.settings, context.table, layout.name, refresh_errors or {}, outlets)
                 results.append(_maintain_table(context, stored_table, readers))
                 on_table(results[-1])
     failures.raise_all()

@@ -1,20 +1,21 @@
 """The readers of tables: what each has consumed, what is new for it, and for which of them VACUUM waits.
 
-All is read from the logs of tables and the manifests of exports, without DuckDB or a JVM.
+All is read from the logs of tables, the manifests of exports and the targets of sinks, without DuckDB or a JVM.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lakehouse.declaration import Export, StreamTable, View
+from lakehouse.declaration import StreamTable, View
+from lakehouse.declaration.sink import Outlet
 from lakehouse.declaration.view import find_inputs, fingerprint_view
 from lakehouse.errors import LakehouseError, TableError
-from lakehouse.exports import progress
 from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.versions import count_rows
 from lakehouse.settings import Settings
+from lakehouse.sinks.progress import reason_to_wait
 
 
 @dataclass(frozen=True)
@@ -121,16 +122,16 @@ def view_consumptions(
 
 @dataclass(frozen=True)
 class VacuumReaders:
-    """The readers that VACUUM of one table of a declaration waits for: derived tables, and exports of changes.
+    """The readers that VACUUM of one table of a declaration waits for: derived tables, exports of changes and sinks.
 
-    ``errors`` says why an update of a derived table failed. ``exports`` may also be those of other tables.
+    ``errors`` says why an update of a derived table failed. ``outlets`` may also be those of other tables.
     """
 
     settings: Settings
     table: StreamTable
     name: str
     errors: Mapping[str, str]
-    exports: Sequence[Export] = ()
+    outlets: Sequence[Outlet] = ()
 
     def reason_to_wait(self) -> str | None:
         """Why VACUUM has to wait; ``None`` if the readers have read all changes that it could remove."""
@@ -145,6 +146,6 @@ class VacuumReaders:
                     only = "" if consumption.version is None else f" only up to version {consumption.version}"
                     has_read = f"has read {self.name}{only}" if only else f"has not read {self.name}"
                     yield f"{name} {has_read}{f': {self.errors[name]}' if name in self.errors else '.'}"
-        for export in self.exports:
-            if export.of == self.name and (reason := progress.reason_to_wait(self.settings, export, retention)):
+        for outlet in self.outlets:
+            if outlet.of == self.name and (reason := reason_to_wait(self.settings, outlet, retention)):
                 yield reason

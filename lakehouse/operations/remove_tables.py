@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from lakehouse.declaration import Export, StreamTable, TableRows, View
+from lakehouse.declaration.sink import Outlet
 from lakehouse.declaration.view import find_inputs
 from lakehouse.errors import LakehouseError
 from lakehouse.exports.manifests import read_newest, remove_export
@@ -36,8 +37,8 @@ class StoredPart:
     is_export: bool = False
 
 
-def find_stored_parts(settings: Settings, table: StreamTable, exports: Iterable[Export]) -> list[StoredPart]:
-    """Return what is stored of a declaration, the merged table first; ``exports`` are those of its tables.
+def find_stored_parts(settings: Settings, table: StreamTable, outlets: Iterable[Outlet]) -> list[StoredPart]:
+    """Return what is stored of a declaration, the merged table first; ``outlets`` are those of its tables.
 
     Includes a table that cannot be opened, and what an earlier removal did not finish to delete. An export counts if it
     has published a version. Raises ``LakehouseError`` if a table is in an object store, or a link.
@@ -49,7 +50,7 @@ def find_stored_parts(settings: Settings, table: StreamTable, exports: Iterable[
     hidden_folders = [root / folder / table.name for folder in _OF_REBUILDS]
     places += [(f"{path.parent.name[1:]} {path.name}", path) for path in hidden_folders if path.exists()]
     parts = [StoredPart(name, path, _count_rows(path), sum(_sizes(path))) for name, path in places]
-    for export in exports:
+    for export in (outlet for outlet in outlets if isinstance(outlet, Export)):
         newest = read_newest(folder_of(settings, export))
         if newest and newest.export == export.name:
             size = sum(file.bytes for file in newest.files)

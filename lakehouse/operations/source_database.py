@@ -12,16 +12,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from types import ModuleType
 from typing import Any, NamedTuple
 
 from lakehouse.declaration import Column, Computed, StreamTable, TextBoolean, TextNumber
 from lakehouse.decoding.column_types import digits_of
 from lakehouse.decoding.fields import WHOLE_LIMITS
 from lakehouse.decoding.record_parts import VALUE
-from lakehouse.errors import LakehouseError, SetupError
+from lakehouse.errors import LakehouseError
 from lakehouse.query.connections import quoted_name
-from lakehouse.settings.shapes import require_clear_database_url
+from lakehouse.sinks.postgres_connection import (
+    SECONDS_TO_CONNECT,
+    hide_secrets,
+    postgres_driver,
+    require_readable_url,
+)
 
 BUCKETS = 1_048_576
 """Rows are divided into this many buckets by the hash of their key, so that some buckets fit into memory."""
@@ -38,7 +42,6 @@ _COLUMNS = (
     " WHERE table_schema = %s AND table_name = %s"
 )
 _SESSION = ("TimeZone = 'UTC'", "client_encoding = 'UTF8'", "extra_float_digits = 1")
-_SECONDS_TO_CONNECT = 10
 _ROWS_PER_FETCH = 10_000
 
 
@@ -219,11 +222,11 @@ def open_source(url: str, table: StreamTable, name: str, stored_names: Collectio
     Raises ``SetupError`` without the package psycopg, and ``LakehouseError`` if the database refuses, or if the table
     or a key column is missing.
     """
-    psycopg = _driver()
+    psycopg = postgres_driver()
     schema, _, table_name = name.rpartition(".")
-    _require_readable(psycopg, url)
+    require_readable_url(psycopg, url)
     try:
-        with psycopg.connect(url, connect_timeout=_SECONDS_TO_CONNECT) as connection:
+        with psycopg.connect(url, connect_timeout=SECONDS_TO_CONNECT) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             for setting in _SESSION:
@@ -233,9 +236,8 @@ def open_source(url: str, table: StreamTable, name: str, stored_names: Collectio
             full_name = f"{quoted_name(schema or 'public')}.{quoted_name(table_name)}"
             yield SourceTable(connection, full_name, _compared_columns(table, columns, name, stored_names))
     except psycopg.Error as error:
-        message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise LakehouseError(
-            f"The database refused: {_without_secrets(psycopg, url, message)}",
+            f"The database refused: {hide_secrets(psycopg, url, error)}",
             where=f"table {name}",
             action="Correct the URL, or grant SELECT on the table to its user.",
         ) from None
@@ -294,32 +296,3 @@ def _written_sql(database_column: DatabaseColumn, column: Column) -> str | None:
 def _literal(value: Any) -> str:
     text = str(canonical_text(value)).replace("'", "''")
     return f"'{text}'"
-
-
-def _require_readable(psycopg: ModuleType, url: str) -> None:
-    """Refuse a URL that the driver cannot parse, with a message that quotes nothing of it."""
-    try:
-        psycopg.conninfo.conninfo_to_dict(url)
-        require_clear_database_url(url)
-    except (psycopg.Error, ValueError):
-        action = "Write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with special characters as %XX: @ as %40."
-        raise LakehouseError("The URL of the database cannot be read", action=action) from None
-
-
-def _without_secrets(psycopg: ModuleType, url: str, message: str) -> str:
-    """Return a message of the driver without the passwords of the URL, which it may quote."""
-    parts = psycopg.conninfo.conninfo_to_dict(url)
-    for secret in (parts[name] for name in ("password", "sslpassword") if parts.get(name)):
-        message = message.replace(secret, "***")
-    return message
-
-
-def _driver() -> ModuleType:
-    try:
-        import psycopg.conninfo  # noqa: PLC0415 - an optional package
-    except ImportError:
-        raise SetupError(
-            "The package psycopg is missing, which connects to PostgreSQL",
-            action="Install it: pip install 'dagster-lakehouse[postgres]'.",
-        ) from None
-    return psycopg

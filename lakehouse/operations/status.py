@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from lakehouse.declaration import Export, StreamTable
+from lakehouse.declaration import StreamTable
+from lakehouse.declaration.sink import Outlet
 from lakehouse.declaration.snapshot import CHECK, differences, facts_of
 from lakehouse.errors import DataLossError, DeclarationError, LakehouseError, TopicError
-from lakehouse.exports.progress import ExportStatus, export_status
+from lakehouse.exports.progress import OutletStatus
 from lakehouse.ingest.gaps import plan_table
 from lakehouse.ingest.rejections import RejectionCounts, count_rejected, find_lost_rejections
 from lakehouse.ingest.topics import known_topics, split_by_topic, with_start
@@ -24,6 +25,7 @@ from lakehouse.ledger.versions import count_rows
 from lakehouse.operations.readers import DerivedStatus, derived_status
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
+from lakehouse.sinks.progress import outlet_status
 from lakehouse.sources.table_sources import source_of
 from lakehouse.storage.layout import DECLARATION_PROPERTY
 from lakehouse.storage.table_context import merged_ledger
@@ -73,7 +75,7 @@ class Status:
     derived: tuple[DerivedStatus, ...]
     source_text: str = ""
     position_noun: str = "offset"
-    exports: tuple[ExportStatus, ...] = ()
+    exports: tuple[OutletStatus, ...] = ()
     held_parts: tuple[HeldPart, ...] = ()
     unaccepted: str | None = None
 
@@ -100,10 +102,10 @@ class Status:
         return is_merged and not derived_lags and not self.ledger.unaccounted
 
 
-def status(settings: Settings, table: StreamTable, exports: Sequence[Export] = ()) -> Status:
+def status(settings: Settings, table: StreamTable, outlets: Sequence[Outlet] = ()) -> Status:
     """Read the state of the topic and the table's log. An unavailable broker is part of the status, not an error.
 
-    ``exports`` are those whose state is part of it.
+    ``outlets`` are those whose state is part of it.
     """
     ledger = merged_ledger(settings, table)
     servers, parts, problem = _find_parts(settings, table)
@@ -138,7 +140,7 @@ def status(settings: Settings, table: StreamTable, exports: Sequence[Export] = (
         derived=derived_status(settings, table, ledger),
         source_text=table.topic_text,
         position_noun=table.position_noun,
-        exports=tuple(export_status(settings, export, table.upkeep.retention) for export in exports),
+        exports=tuple(outlet_status(settings, outlet, table.upkeep.retention) for outlet in outlets),
         held_parts=tuple(held_parts),
         unaccepted=reason_to_accept(table, find_unaccepted(settings, table)),
     )

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from lakehouse.discovery import declared_exports, exports_of
+from lakehouse.discovery import declared_outlets, outlets_of
 from lakehouse.errors import LakehouseError
 from lakehouse.ledger.log import open_table, open_version
 from lakehouse.operations.status import status, status_fields
@@ -154,8 +154,8 @@ def show_status(request: Request, table: TableName) -> Response:
     """Show progress, lag and counts of a declared table, as ``lakehouse status --json`` does."""
     settings = Serving.of(request).settings
     stream_table = declared_table(settings, table)
-    exports = exports_of(stream_table, declared_exports(settings))
-    fields = status_fields(status(settings, stream_table, exports))
+    outlets = outlets_of(stream_table, declared_outlets(settings))
+    fields = status_fields(status(settings, stream_table, outlets))
     return answer_without_version(request, fields, fields["version"])
 
 

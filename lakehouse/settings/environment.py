@@ -98,6 +98,9 @@ class Settings(BaseSettings):
     exports: shapes.Folder | None = Field(
         None, description="Where relative folders of exports begin. Default: HOME/exports."
     )
+    sink_urls: shapes.SinkUrls | None = Field(
+        None, description="JSON object with the URL of each database that sinks name; its values are never shown."
+    )
     kafka_bootstrap_servers: shapes.Servers | None = Field(
         None, description="host:port[,host:port]. Unset: the embedded broker of this home."
     )
@@ -286,6 +289,11 @@ class Settings(BaseSettings):
     def client_properties(self) -> dict[str, str]:
         """Other properties of Kafka's clients, by their Kafka names; values may be secret."""
         return parse_properties(self.kafka_properties.get_secret_value()) if self.kafka_properties else {}
+
+    @cached_property
+    def sink_addresses(self) -> dict[str, str]:
+        """The URL of each database that sinks name; they are secret."""
+        return shapes.parse_sink_urls(self.sink_urls.get_secret_value()) if self.sink_urls else {}
 
     @cached_property
     def spark_settings(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from lakehouse.settings.project import in_project
-from lakehouse.settings.spark_conf import parse_properties, parse_spark_conf
+from lakehouse.settings.spark_conf import parse_object, parse_properties, parse_spark_conf
 from lakehouse.settings.store import STORE_ADDRESSES, Store
 
 _SEPARATORS = "@/?#"
@@ -238,6 +238,17 @@ def _require_database_url(url: SecretStr) -> SecretStr:
     return url
 
 
+def parse_sink_urls(text: str) -> dict[str, str]:
+    """Return the URL of each database by its name. Raises ``ValueError`` with a message that shows no URL."""
+    urls = parse_object(text, lambda _: None, '{"postgres": "postgresql://USER:PASSWORD@HOST/DATABASE"}')
+    for name, url in urls.items():
+        try:
+            _require_database_url(SecretStr(url))
+        except ValueError as error:
+            raise ValueError(f"the URL of {name} is wrong: {error}") from None
+    return urls
+
+
 def _require_secret_url(url: SecretStr) -> SecretStr:
     """Refuse a URL that no client can send a request to, with a message that quotes nothing of it."""
     text = url.get_secret_value()
@@ -273,6 +284,7 @@ Master = Annotated[
 Memory = Annotated[str, _matching("[1-9][0-9]*[mg]", "it must be a whole number followed by m or g")]
 PemFile = Annotated[Path, BeforeValidator(_require_file)]
 Properties = Annotated[SecretStr, _parsed_by(parse_properties)]
+SinkUrls = Annotated[SecretStr, _parsed_by(parse_sink_urls)]
 Remote = Annotated[SecretStr, AfterValidator(_require_remote)]
 Root = Annotated[str, AfterValidator(_require_root)]
 Secret = Annotated[SecretStr, BeforeValidator(_require_header_text)]

@@ -137,16 +137,16 @@ def test_vacuum_waits_for_an_enabled_export_and_names_it(spark: SparkSession, br
     stream.set_retention(timedelta(seconds=1))
     context = replace(stream.context, settings=exporter.settings)
     for _ in range(2):
-        merged, *_ = maintain(context, exports=[exporter.export])
+        merged, *_ = maintain(context, outlets=[exporter.export])
         reason = f"export {exporter.export.name} has read {stream.table.name} only up to version"
         assert reason in (merged.kept or "")
         assert (merged.idle, merged.removed) == (False, None)
     assert exporter.update().kind == "changes"
     assert applied(exporter) == rows_of(stream)
-    merged, *_ = maintain(context, exports=[exporter.export])
+    merged, *_ = maintain(context, outlets=[exporter.export])
     assert (merged.kept, merged.removed is not None) == (None, True)
     stream.send_and_merge(record(time=hour, temperature_2m=2.0))
-    merged, *_ = maintain(context, exports=[replace(exporter.export, enabled=False)])
+    merged, *_ = maintain(context, outlets=[replace(exporter.export, enabled=False)])
     assert merged.kept is None
 
 

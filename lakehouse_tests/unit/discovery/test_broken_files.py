@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from lakehouse.defs.build import build_broken_files, build_defs
-from lakehouse.discovery import find_exports, readable_declarations
+from lakehouse.discovery import find_outlets, readable_declarations
 from lakehouse.errors import DeclarationError, LakehouseError
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.commands import failure_of, lakehouse_says, notices_of
@@ -87,7 +87,7 @@ def test_readers_of_tables_that_cannot_be_loaded_are_left_out_with_the_reason(pr
     errors: list[LakehouseError] = []
     declarations = readable_declarations(Settings.load(), errors.append)
     assert [view.name for view in declarations.views] == ["good_view"]
-    assert [export.name for export in declarations.exports] == ["good_export"]
+    assert [export.name for export in declarations.outlets] == ["good_export"]
     assert named_in(errors[1:]) == ["bad_view", "worse_view", "bad_export"]
 
 
@@ -99,7 +99,7 @@ def named_in(errors: Sequence[LakehouseError]) -> list[str]:
 @pytest.mark.invariant("12.12")
 def test_maintenance_waits_for_the_file_because_it_may_declare_an_export_that_needs_old_files(project: Path) -> None:
     with pytest.raises(DeclarationError, match="SyntaxError"):
-        find_exports(Settings.load())
+        find_outlets(Settings.load())
 
 
 def test_without_a_table_that_can_be_loaded_the_error_of_the_file_is_raised(project: Path) -> None:

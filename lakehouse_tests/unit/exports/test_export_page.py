@@ -10,7 +10,7 @@ import pytest
 
 from lakehouse.declaration import Export
 from lakehouse.defs.followers import TICK_INTERVAL
-from lakehouse.discovery import sort_exports
+from lakehouse.discovery import sort_outlets
 from lakehouse.exports.attempts import _MEMORY
 from lakehouse.exports.exporter import Exporter
 from lakehouse.exports.files import _MAX_ROWS
@@ -32,7 +32,7 @@ def names() -> dict[str, Any]:
 
 def test_the_exports_of_the_page_fit_to_their_table(names: dict[str, Any]) -> None:
     exports = [names["daily_sales"], names["sales_changed"]]
-    assert sort_exports(exports, [names["sales"]], []) == tuple(exports)
+    assert sort_outlets(exports, [names["sales"]], []) == tuple(exports)
 
 
 def test_the_readers_of_the_page_follow_the_table(names: dict[str, Any], tmp_path: Path) -> None:

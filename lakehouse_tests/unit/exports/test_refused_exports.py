@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.declaration import Column, Day, Export, Hour, Month, Time, Value, View
 from lakehouse.declaration.table import require_distinct_names
-from lakehouse.discovery import sort_exports
+from lakehouse.discovery import sort_outlets
 from lakehouse.errors import DeclarationError
 from lakehouse_tests.unit.views.orders import CUSTOMERS, ORDERS
 
@@ -78,7 +78,7 @@ def test_a_wrong_export_is_refused_when_it_is_declared(options: dict[str, Any], 
 def test_an_export_that_does_not_fit_to_its_table_is_refused(options: dict[str, Any], message: str) -> None:
     export = Export(**{"name": "daily", "of": "orders", **options})
     with pytest.raises(DeclarationError) as error:
-        sort_exports([export], [ORDERS, CUSTOMERS], [STORED])
+        sort_outlets([export], [ORDERS, CUSTOMERS], [STORED])
     assert str(error.value).startswith(f"Export 'daily': {message}")
 
 
@@ -86,14 +86,14 @@ def test_an_export_that_does_not_fit_to_its_table_is_refused(options: dict[str, 
 def test_two_exports_with_one_folder_are_refused(folder: str) -> None:
     exports = [Export("daily", of="orders", folder="x/"), Export("hourly", of="orders", folder=folder)]
     with pytest.raises(DeclarationError, match=r"Export 'daily': the export hourly has the same folder"):
-        sort_exports(exports, [ORDERS], [])
+        sort_outlets(exports, [ORDERS], [])
 
 
 @pytest.mark.parametrize("folder", ["x/hours", "x/_export", "x/ordered_day=2026-01-01"])
 def test_an_export_in_the_folder_of_another_one_is_refused(folder: str) -> None:
     exports = [Export("daily", of="orders", folder="x"), Export("hourly", of="orders", folder=folder)]
     with pytest.raises(DeclarationError, match=r"Export 'hourly': the export daily has a folder that contains this"):
-        sort_exports(exports, [ORDERS], [])
+        sort_outlets(exports, [ORDERS], [])
 
 
 @pytest.mark.parametrize("by", [Hour("ordered_at"), Day("ordered_at")])
@@ -101,24 +101,24 @@ def test_folders_have_the_name_of_a_column_only_if_it_has_their_values(by: Hour 
     table = replace(ORDERS, columns=[*ORDERS.columns, Column(by.name, "INT", doc="Number of the hour or day.")])
     export = Export("daily", of="orders", by=by)
     with pytest.raises(DeclarationError, match=f"the folders would be named {by.name}, as a column of orders"):
-        sort_exports([export], [table], [])
-    assert sort_exports([export], [ORDERS], []) == (export,)
+        sort_outlets([export], [table], [])
+    assert sort_outlets([export], [ORDERS], []) == (export,)
 
 
 def test_folders_may_have_the_name_of_the_partition_that_they_repeat() -> None:
     table = replace(ORDERS, partition_by=Day("ordered_at"))
-    assert sort_exports([Export("daily", of="orders", by=Day("ordered_at"))], [table], [])
+    assert sort_outlets([Export("daily", of="orders", by=Day("ordered_at"))], [table], [])
     other_column = Column("ordered", "TIMESTAMP", doc="Another time.", written=Time("iso8601"))
     table = replace(ORDERS, columns=[*ORDERS.columns, other_column], partition_by=Day("ordered"))
     with pytest.raises(DeclarationError, match="the folders would be named ordered_day, as a column of orders"):
-        sort_exports([Export("daily", of="orders", by=Day("ordered_at"))], [table], [])
+        sort_outlets([Export("daily", of="orders", by=Day("ordered_at"))], [table], [])
 
 
 def test_every_kind_of_table_can_be_exported() -> None:
     names = ["orders", "orders_changes", "orders_by_customer", "orders_rejected", "orders_base", "stored"]
     exports = [Export(f"of_{name}", of=name) for name in names]
     exports += [Export(f"changed_{name}", of=name, changes=True) for name in names[:2]]
-    assert len(sort_exports(exports, [ORDERS], [STORED])) == len(names) + 2
+    assert len(sort_outlets(exports, [ORDERS], [STORED])) == len(names) + 2
 
 
 def test_a_name_that_is_used_twice_is_refused() -> None:

@@ -90,6 +90,7 @@ WRONG_SETTINGS = {
         *(f"postgresql://me:a{mark}s3cret@host/shop" for mark in "@/?#"),
         *("postgresql://me@s3cret:x@host/shop", "postgresql://me:x@host/shop?password=a@s3cret"),
     ),
+    "sink_urls": ("s3cret", '{{"a": "mysql://me:s3cret@host/shop"}}', '{{"a": "postgresql://me:a@s3cret@host/shop"}}'),
     "docs_url": ("docs", "ftp://host", "http://me:s3cret@host", "http://host?token=s3cret"),
 }
 ANY_TEXT = {"kafka_username", "kafka_password", "kafka_client_key_password"}  # tested in test_security.py

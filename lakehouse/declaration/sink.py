@@ -1,0 +1,114 @@
+"""``Sink``, the declaration of a target that follows a table row by row: checked when it is created."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lakehouse.declaration.export import Export, OutletParts, OutletTable, listed_twice
+from lakehouse.declaration.names import RECORD, spelling_hint
+from lakehouse.declaration.table_parts import TableParts
+from lakehouse.decoding.column_types import Problem
+
+RECORD_KEY = "_record"
+"""The column of a target that identifies the record of a row of a log table, as text."""
+_FEED_IDENTITY = ("source_table_id", "source_version")
+_MAX_BYTES = 63  # of a name in PostgreSQL, which cuts a longer one
+_PLAIN_NAME = re.compile(r'[^\x00-\x1f\x7f."]+(\.[^\x00-\x1f\x7f."]+)?')
+_OWN_TABLES = ("lakehouse_progress",)
+
+
+@dataclass(frozen=True)
+class PostgresTable:
+    """A table of a PostgreSQL database, which the sink creates and alone writes.
+
+    ``name`` is ``TABLE`` or ``SCHEMA.TABLE``; without a schema it is in ``public``. ``database`` names the URL of the
+    database in ``LAKEHOUSE_SINK_URLS``.
+    """
+
+    name: str
+    database: str = "postgres"
+
+    @property
+    def place(self) -> str:
+        """Where the rows go, safe to show; two sinks never have the same."""
+        return f"table {self.full_name} in {self.database}"
+
+    @property
+    def full_name(self) -> str:
+        """The name with its schema."""
+        return self.name if "." in self.name else f"public.{self.name}"
+
+    def name_problems(self, columns: Sequence[str]) -> Iterator[Problem]:
+        """Names that the database would cut or that have other meanings; ``columns`` are those of the sink."""
+        if not _PLAIN_NAME.fullmatch(self.name):
+            yield f"{self.name!r} is not the name of a table", "Write TABLE or SCHEMA.TABLE, without quotes."
+        if self.full_name.partition(".")[2] in _OWN_TABLES:
+            yield f"a table {self.name} has the progress of sinks", "Choose another name."
+        for name in (*self.name.split("."), *columns):
+            if len(name.encode()) > _MAX_BYTES:
+                yield f"PostgreSQL cuts {name}, which is longer than {_MAX_BYTES} bytes", "Choose a shorter name."
+
+
+@dataclass(frozen=True)
+class Sink(OutletParts):
+    """A table of another system with the rows of a table, which each run brings to its newest version.
+
+    Grain: one row per row of the table. ``of`` names a merged table, a log table, a change feed or a rollup. ``to`` is
+    the target. ``columns`` are those to write; by default all that do not start with an underscore. The columns that
+    identify a row are always among them: the key, the columns of a rollup's ``by``, of a change feed also
+    ``source_table_id`` and ``source_version``, and of a log table ``_record``, a text.
+
+    Each run writes what changed since the version that the target has, deletes too, together with the new version. A
+    second run without news writes nothing. VACUUM waits for a sink while it is ``enabled``.
+    """
+
+    to: PostgresTable
+    columns: Sequence[str] = ()
+
+    def own_problems(self) -> Iterator[Problem]:
+        """What is wrong with it, with any table."""
+        yield from super().own_problems()
+        yield from listed_twice(self.columns)
+        yield from self.to.name_problems(self.columns)
+
+    def table_problems(self, table: OutletTable) -> Iterator[Problem]:
+        """A table whose rows have no identity, and columns that it has not or that identify its rows."""
+        if not table.identity:
+            message = f"the rows of {self.of} have nothing that identifies them"
+            yield message, "A sink can be of a merged table, a log table, a change feed or a rollup."
+        known_names = [name for name in table.types or () if name != RECORD]
+        for name in self.columns if known_names else ():
+            if name not in known_names:
+                hint = spelling_hint(name, known_names)
+                yield f"unknown column {name}", f"{hint}The columns of {self.of} are {', '.join(known_names)}."
+        missing_names = [name for name in table.identity if self.columns and name not in (*self.columns, RECORD)]
+        if missing_names:
+            yield f"columns has no {missing_names[0]}, which identifies a row", "Add it to columns."
+        if not self.columns:
+            yield from self.to.name_problems(known_names)
+
+    def rival_problems(self, rival: OutletParts) -> Iterator[Problem]:
+        """Whether another sink writes to the same place."""
+        if isinstance(rival, Sink) and rival.to.place == self.to.place:
+            yield f"the sink {rival.name} writes to the same {self.to.place}", "Give each its own target."
+
+
+Outlet = Export | Sink
+"""What takes the rows of a table out of the lakehouse."""
+
+
+class RowIdentity(NamedTuple):
+    """The columns that identify a row of a table; ``can_be_null``: one of them may be NULL, as in a rollup."""
+
+    columns: tuple[str, ...]
+    can_be_null: bool = False
+
+
+def row_identity(table: TableParts, name: str) -> RowIdentity | None:
+    """Return what identifies a row of a table of a declaration; ``None`` if a sink cannot follow that table."""
+    identities = {rollup.name: RowIdentity(tuple(rollup.by), can_be_null=True) for rollup in table.rollups}
+    identities[table.name] = RowIdentity(tuple(table.key) or (RECORD,))
+    if not table.is_log:
+        identities[table.changes_name] = RowIdentity((*table.key, *_FEED_IDENTITY))
+    return identities.get(name)

@@ -1,0 +1,113 @@
+"""The rows that a sink brings to its target: all of a version, or for each identity what changed last."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import duckdb
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from lakehouse.declaration.export import CHANGE_COLUMNS
+from lakehouse.declaration.names import RECORD
+from lakehouse.declaration.sink import RECORD_KEY, RowIdentity, Sink
+from lakehouse.errors import TableError
+from lakehouse.exports.attempts import SOURCE, explain_failure, read_changes, select_rows
+from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.log import open_version
+from lakehouse.ledger.versions import TableVersion
+from lakehouse.query.connections import quoted_name, scan_sql
+from lakehouse.settings import Settings
+from lakehouse.storage.row_changes import ChangesGoneError
+
+GONE = "_gone"
+"""The last column of each row: whether the table no longer has a row of this identity."""
+_CHANGE_TYPE, _CHANGE_VERSION, _ = CHANGE_COLUMNS
+_RECORD_FIELDS = ("source", "partition", "position", "index", "time")
+
+
+@dataclass(frozen=True)
+class SourceRows:
+    """The table of a sink, as of one version; ``identity`` are the columns that identify a row there."""
+
+    settings: Settings
+    sink: Sink
+    identity: RowIdentity
+    ledger: Ledger
+
+    @cached_property
+    def _table(self) -> DeltaTable:
+        return open_version(self.ledger.uri, self.ledger.version)
+
+    @cached_property
+    def _types(self) -> Mapping[str, pa.DataType]:
+        return {field.name: field.type for field in pa.schema(self._table.schema().to_arrow())}
+
+    @cached_property
+    def columns(self) -> Mapping[str, pa.DataType]:
+        """The columns of the target and their types. ``TableError`` if the table does not have a declared one."""
+        declared_names = self.sink.columns or [name for name in self._types if not name.startswith("_")]
+        names = dict.fromkeys(name for name in (*self.identity.columns, *declared_names) if name != RECORD)
+        if missing_names := [name for name in names if name not in self._types]:
+            message = f"Sink {self.sink.name}: {self.sink.of} has no column {missing_names[0]}"
+            columns = ", ".join(name for name in self._types if not name.startswith("_"))
+            raise TableError(message, where=self.ledger.uri, action=f"Its columns are {columns}.")
+        record = {RECORD_KEY: pa.string()} if RECORD in self.identity.columns else {}
+        return {**record, **{name: self._types[name] for name in names}}
+
+    @property
+    def target_identity(self) -> tuple[str, ...]:
+        """The columns that identify a row in the target."""
+        return tuple(RECORD_KEY if name == RECORD else name for name in self.identity.columns)
+
+    @contextmanager
+    def open(self, since: int | None) -> Iterator[Iterator[pa.RecordBatch]]:
+        """Open every row, or with ``since`` the last change of each identity after that version of the table.
+
+        Raises ``ChangesGoneError``, also while they are read, if the changes can no longer be read, and ``TableError``
+        if the rows cannot be.
+        """
+        failures: list[ChangesGoneError] = []
+        try:
+            source, sql = self._changes(since, failures) if since is not None else self._all_rows()
+            with select_rows(self.settings, source, sql) as (_, batches):
+                yield batches
+        except duckdb.Error as error:
+            if failures:
+                raise failures[0] from None
+            raise explain_failure(f"Sink {self.sink.name}", self.sink.of, self.ledger, error) from None
+
+    def _all_rows(self) -> tuple[str, str]:
+        version = TableVersion(self.sink.of, self.ledger.uri, self.ledger.version, None)
+        return scan_sql(version), f"SELECT {self._selected}, false AS {GONE} FROM {SOURCE}"
+
+    def _changes(self, since: int, failures: list[ChangesGoneError]) -> tuple[pa.RecordBatchReader, str]:
+        read_names = dict.fromkeys((*self.identity.columns, *(name for name in self.columns if name != RECORD_KEY)))
+        changes = read_changes(self._table, self.ledger, since, [*read_names], failures)
+        identity = ", ".join(self._expression(name) for name in self.target_identity)
+        # within a version, a removed file and an added one may have the same row
+        order = f"{_CHANGE_VERSION} DESC, {GONE}"
+        newest = (
+            f"SELECT {self._selected}, {_CHANGE_TYPE} IN ('delete', 'update_preimage') AS {GONE} FROM {SOURCE}"
+            f" QUALIFY row_number() OVER (PARTITION BY {identity} ORDER BY {order}) = 1"
+        )
+        columns = (
+            quoted_name(name) if name in self.target_identity else f"CASE WHEN NOT {GONE} THEN {quoted_name(name)} END"
+            for name in self.columns
+        )
+        names = map(quoted_name, self.columns)
+        selected = ", ".join(f"{column} AS {name}" for column, name in zip(columns, names, strict=True))
+        return changes, f"SELECT {selected}, {GONE} FROM ({newest})"
+
+    @property
+    def _selected(self) -> str:
+        return ", ".join(f"{self._expression(name)} AS {quoted_name(name)}" for name in self.columns)
+
+    def _expression(self, name: str) -> str:
+        """Return a column of the target in SQL; the record of a row as one text, with its parts after another."""
+        if name != RECORD_KEY:
+            return quoted_name(name)
+        fields = {field.name for field in self._types[RECORD]}
+        parts = (f"coalesce(CAST({RECORD}.{part} AS VARCHAR), '')" for part in _RECORD_FIELDS if part in fields)
+        return " || '/' || ".join(parts)

@@ -1,0 +1,23 @@
+"""Opens what is declared to follow a table: an export or a sink."""
+
+from collections.abc import Iterable
+
+from lakehouse.declaration import StreamTable
+from lakehouse.declaration.export import Export
+from lakehouse.declaration.sink import Outlet, Sink, row_identity
+from lakehouse.exports.exporter import Exporter
+from lakehouse.settings import Settings
+from lakehouse.sinks.delivery import Delivery
+
+
+def runner_of(settings: Settings, outlet: Outlet, tables: Iterable[StreamTable]) -> Exporter | Delivery:
+    """Return what runs an outlet in an environment; ``tables`` has the declaration of its table."""
+    if isinstance(outlet, Export):
+        return Exporter(settings, outlet)
+    return delivery_of(settings, outlet, tables)
+
+
+def delivery_of(settings: Settings, sink: Sink, tables: Iterable[StreamTable]) -> Delivery:
+    """Return what runs a sink; ``tables`` has the declaration of its table."""
+    (identity,) = filter(None, (row_identity(table, sink.of) for table in tables))
+    return Delivery(settings, sink, identity)

@@ -1,0 +1,144 @@
+"""How far a sink is: which version of its table the target has, and whether VACUUM waits for it. Without DuckDB.
+
+The progress is a row of ``lakehouse_progress``, in the schema of the target.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lakehouse.declaration.sink import Outlet, PostgresTable, Sink
+from lakehouse.errors import LakehouseError, LockedError, SettingsError, TableError
+from lakehouse.exports.progress import OutletStatus, export_status
+from lakehouse.ledger.commit_values import Consumed
+from lakehouse.ledger.consumption import Consumption
+from lakehouse.ledger.ledger import ledger_of
+from lakehouse.settings import Settings
+from lakehouse.sinks.postgres_connection import connect_verified, hide_secrets, postgres_driver, require_readable_url
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_PATIENCE = 120  # seconds to wait for another run of the sink
+_SESSION = (
+    f"SET LOCAL lock_timeout = '{_PATIENCE}s'",
+    "SET LOCAL idle_in_transaction_session_timeout = 0",
+    "SET LOCAL TimeZone = 'UTC'",
+    "SET LOCAL client_encoding = 'UTF8'",
+)
+_TABLE = "lakehouse_progress"
+
+
+class TargetProgress(NamedTuple):
+    """What a target has: ``consumed`` is the version of the table, ``columns`` and ``identity`` are those written."""
+
+    consumed: Consumed
+    columns: Sequence[str]
+    identity: Sequence[str]
+
+
+@contextmanager
+def open_connection(settings: Settings, sink: Sink, *, locked: bool) -> "Iterator[Connection[Any]]":
+    """Open a transaction in the database of a sink, which is committed at the end, or rolled back after an error.
+
+    It holds the lock of the target, or if it is not to be ``locked`` sees one moment. Raises ``SettingsError`` if no
+    setting names the database, ``SetupError`` without the package psycopg, ``LockedError`` if another run holds the
+    lock for more than two minutes, and ``TableError`` if the database refuses or does not respond.
+    """
+    url, place = _url_of(settings, sink), sink.to.place
+    psycopg = postgres_driver()
+    require_readable_url(psycopg, url)
+    try:
+        with connect_verified(psycopg, url) as connection:
+            connection.isolation_level = None if locked else psycopg.IsolationLevel.REPEATABLE_READ
+            for statement in _SESSION:
+                connection.execute(statement.encode())
+            if locked:
+                lock_name = f"lakehouse {sink.to.full_name}"
+                connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [lock_name])
+            yield connection
+    except psycopg.errors.LockNotAvailable:
+        message = f"Sink {sink.name} was locked for {_PATIENCE} seconds: another transaction holds its target"
+        raise LockedError(message, where=place, action="Run it again when that is done.") from None
+    except psycopg.Error as error:
+        action = "Nothing was written. Correct that, and run it again."
+        message = f"Sink {sink.name}: the database refused: {hide_secrets(psycopg, url, error)}"
+        raise TableError(message, where=place, action=action) from None
+
+
+def _url_of(settings: Settings, sink: Sink) -> str:
+    name = sink.to.database
+    url = settings.sink_addresses.get(name)
+    if url is None:
+        message = f"Sink {sink.name} writes to {name}, which LAKEHOUSE_SINK_URLS does not name"
+        raise SettingsError(message, action=f'Set it: {{"{name}": "postgresql://USER:PASSWORD@HOST/DATABASE"}}')
+    return url
+
+
+def table_of_progress(target: PostgresTable) -> str:
+    """Return the quoted name of the table with the progress of the targets in a schema."""
+    from psycopg.sql import Identifier  # noqa: PLC0415 - an optional package
+
+    return Identifier(target.full_name.partition(".")[0], _TABLE).as_string(None)
+
+
+def read_progress(connection: "Connection[Any]", sink: Sink, *, exists: bool) -> TargetProgress | None:
+    """Read what a target has; ``None`` if nothing. ``exists`` says whether the target does.
+
+    Raises ``TableError`` if it belongs to something else.
+    """
+    name = table_of_progress(sink.to)
+    query = f"SELECT sink, table_id, version, commit_id, columns, identity FROM {name} WHERE target = %s"
+    (has_table,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() or (False,)
+    row = connection.execute(query.encode(), [sink.to.full_name]).fetchone() if has_table else None
+    problem = "exists already, and no sink created it" if exists and not row else ""
+    if row and row[0] != sink.name:
+        problem = f"is written by the sink {row[0]}"
+    if problem:
+        action = f"Choose another name, or drop that table and its row in {_TABLE}, if there is one."
+        raise TableError(f"Sink {sink.name}: {sink.to.place} {problem}", action=action)
+    if row is None or not exists:
+        return None
+    _, table_id, version, commit, columns, identity = row
+    return TargetProgress(Consumed(table_id=table_id, version=version, commit=commit), columns, identity)
+
+
+def sink_status(settings: Settings, sink: Sink, retention: timedelta) -> OutletStatus:
+    """Read how far a target is; ``retention`` is that of the table. A target that refuses is part of the state."""
+    state = OutletStatus(sink.name, sink.of, sink.enabled, None, None, None, sink.enabled, target=sink.to.place)
+    try:
+        with open_connection(settings, sink, locked=False) as connection:
+            progress = read_progress(connection, sink, exists=has_target(connection, sink))
+    except LakehouseError as error:
+        return replace(state, problem=str(error))
+    consumption = Consumption(ledger_of(settings, sink.of), progress.consumed if progress else None)
+    holds_vacuum = sink.enabled and consumption.has_source and consumption.is_overdue(retention)
+    return replace(state, source_version=consumption.version, lag=consumption.lag, holds_vacuum=holds_vacuum)
+
+
+def has_target(connection: "Connection[Any]", sink: Sink) -> bool:
+    """Whether the target exists."""
+    from psycopg.sql import Identifier  # noqa: PLC0415 - an optional package
+
+    name = Identifier(*sink.to.full_name.split(".")).as_string(None)
+    return connection.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() == (True,)
+
+
+def outlet_status(settings: Settings, outlet: Outlet, retention: timedelta) -> OutletStatus:
+    """Read the state of an outlet; ``retention`` is that of its table."""
+    if isinstance(outlet, Sink):
+        return sink_status(settings, outlet, retention)
+    return export_status(settings, outlet, retention)
+
+
+def reason_to_wait(settings: Settings, outlet: Outlet, retention: timedelta) -> str | None:
+    """Why VACUUM of the table has to wait for an outlet; ``None`` if it need not."""
+    status, name = outlet_status(settings, outlet, retention), f"{type(outlet).__name__.lower()} {outlet.name}"
+    if not status.holds_vacuum:
+        return None
+    if status.source_version is None:
+        return f"It is unknown what {name} has read: {status.problem}"
+    progress = f"{name} has read {outlet.of} only up to version {status.source_version}"
+    return f"{progress}. Run: lakehouse export {outlet.name}"

@@ -1,0 +1,88 @@
+"""Tables whose rows a sink brings to a database, and the rows that are there."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from deltalake import DeltaTable
+
+from lakehouse.declaration import PostgresTable, Sink
+from lakehouse.declaration.sink import RowIdentity
+from lakehouse.exports.progress import OutletStatus
+from lakehouse.settings import Settings
+from lakehouse.sinks.delivery import Delivery, SinkUpdate
+from lakehouse.sinks.progress import sink_status
+from lakehouse_tests.helpers.databases.postgres import Postgres
+
+BY_ID = RowIdentity(("id",))
+SALES = Sink("sales_in_postgres", of="sales", to=PostgresTable("sales"))
+
+
+@dataclass(frozen=True)
+class Target:
+    """A database of its own, and a sink that writes into it."""
+
+    server: Postgres
+    database: str
+    settings: Settings
+    sink: Sink = SALES
+    identity: RowIdentity = BY_ID
+
+    @property
+    def delivery(self) -> Delivery:
+        return Delivery(self.settings, self.sink, self.identity)
+
+    def update(self, *, whole: bool = False) -> SinkUpdate:
+        return self.delivery.update(whole=whole)
+
+    def status(self, retention: timedelta) -> OutletStatus:
+        return sink_status(self.settings, self.sink, retention)
+
+    def with_sink(self, **changes: Any) -> "Target":
+        return replace(self, sink=replace(self.sink, **changes))
+
+    def run(self, *statements: str) -> None:
+        self.server.run(*statements, database=self.database)
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        return list(self.server.rows(query, database=self.database))
+
+    def stored_rows(self) -> Counter[str]:
+        """The rows of the target."""
+        names = self._names
+        selected = ", ".join(f'"{name}"' for name in names)
+        schema, _, name = self.sink.to.full_name.partition(".")
+        return Counter(map(_row_text, self.rows(f'SELECT {selected} FROM "{schema}"."{name}"')))
+
+    def table_rows(self) -> Counter[str]:
+        """The rows of the table, as the target should have them."""
+        rows = DeltaTable(self.settings.table_uri(self.sink.of)).to_pyarrow_table().select(self._names).to_pylist()
+        return Counter(_row_text(row.values()) for row in rows)
+
+    @property
+    def _names(self) -> list[str]:
+        fields = DeltaTable(self.settings.table_uri(self.sink.of)).schema().fields
+        return list(self.sink.columns) or [field.name for field in fields if not field.name.startswith("_")]
+
+
+def _row_text(values: Iterable[Any]) -> str:
+    return str([value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo else value for value in values])
+
+
+@contextmanager
+def new_target(server: Postgres, home: Path) -> Iterator[Target]:
+    """A new database, which is dropped at the end, and settings that name it."""
+    database = f"sinks_{uuid4().hex[:12]}"
+    server.run(f'CREATE DATABASE "{database}"')
+    url = f"postgresql://postgres@127.0.0.1:{server.port}/{database}"
+    try:
+        settings = Settings(home=home, sync=False, sink_urls=json.dumps({"postgres": url}))
+        yield Target(server, database, settings)
+    finally:
+        server.run(f'DROP DATABASE "{database}" WITH (FORCE)')

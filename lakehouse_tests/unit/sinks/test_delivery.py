@@ -1,0 +1,156 @@
+"""What a sink brings to a database: every change once, together with the version of the table."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from lakehouse.errors import TableError
+from lakehouse_tests.helpers.tables.delivered import Target
+from lakehouse_tests.helpers.tables.exported import append, day, delete, merge
+
+
+def test_the_first_run_writes_every_row_and_a_second_one_nothing(target: Target) -> None:
+    update = target.update()
+    assert (update.kind, update.rows, update.deleted, update.source_version, update.lag) == ("whole", 3, 0, 0, 0)
+    assert target.stored_rows() == target.table_rows()
+    update = target.update()
+    assert (update.kind, update.rows, update.deleted) == (None, 0, 0)
+    assert target.delivery.find_news() is None
+
+
+@pytest.mark.invariant("10.14")
+def test_changes_of_every_kind_bring_the_target_to_the_rows_of_the_table(target: Target) -> None:
+    target.update()
+    merge(target.settings, ("a", 1.5, day(1)), ("d", 4.0, day(3)))
+    merge(target.settings, ("a", 1.75, day(5)))
+    assert target.delivery.find_news() == "rows of sales may have changed"
+    update = target.update()
+    assert (update.kind, update.rows, update.source_version) == ("changes", 2, 2)
+    assert target.stored_rows() == target.table_rows()
+    delete(target.settings, "id = 'b'")
+    append(target.settings, ("e", 5.0, None))
+    DeltaTable(target.settings.table_uri("sales")).optimize.compact()
+    delete(target.settings, "id = 'a'")
+    append(target.settings, ("a", 9.0, None))
+    update = target.update()
+    assert (update.kind, update.rows, update.deleted) == ("changes", 2, 1)
+    assert target.stored_rows() == target.table_rows()
+    delete(target.settings, "true")
+    assert target.update().deleted == len(target.table_rows()) + 4
+    assert not target.stored_rows()
+
+
+def test_a_file_that_is_rewritten_changes_no_row_of_the_target(target: Target) -> None:
+    """Without change data, a commit removes whole files and adds them again."""
+    table = DeltaTable(target.settings.table_uri("sales"))
+    table.alter.set_table_properties({"delta.enableChangeDataFeed": "false"})
+    target.update()
+    merge(target.settings, ("a", 1.5, day(1)))
+    update = target.update()
+    assert (update.kind, update.rows, update.deleted) == ("changes", 1, 0)
+    assert target.stored_rows() == target.table_rows()
+
+
+def test_a_restored_table_is_compared_as_a_whole(target: Target) -> None:
+    target.update()
+    merge(target.settings, ("a", 1.5, day(1)), ("d", 4.0, day(3)))
+    delete(target.settings, "id = 'b'")
+    target.update()
+    target.run("CREATE VIEW expensive AS SELECT id FROM sales WHERE price > 1")
+    DeltaTable(target.settings.table_uri("sales")).restore(0)
+    update = target.update()
+    assert (update.kind, update.rows, update.deleted) == ("whole", 2, 1)
+    assert target.stored_rows() == target.table_rows()
+    assert target.rows("SELECT * FROM expensive ORDER BY id") == [("b",)]
+
+
+def test_a_table_that_is_created_again_is_compared_as_a_whole(target: Target) -> None:
+    target.update()
+    folder = Path(target.settings.table_uri("sales"))
+    folder.rename(folder.with_name("former"))
+    append(target.settings, ("a", 1.0, day(1)), ("z", 2.0, day(2)))
+    assert "created again" in (target.delivery.find_news() or "")
+    update = target.update()
+    assert (update.kind, update.rows, update.deleted) == ("whole", 1, 2)
+    assert target.stored_rows() == target.table_rows()
+
+
+def test_changes_that_vacuum_removed_are_replaced_by_a_comparison(target: Target) -> None:
+    target.update()
+    merge(target.settings, ("a", 1.5, day(1)))
+    delete(target.settings, "id = 'b'")
+    table = DeltaTable(target.settings.table_uri("sales"))
+    table.optimize.compact()
+    table.vacuum(0, enforce_retention_duration=False, dry_run=False)
+    for file in Path(target.settings.table_uri("sales"), "_change_data").iterdir():
+        file.unlink()
+    update = target.update()
+    assert (update.kind, update.rows, update.deleted) == ("whole", 1, 1)
+    assert target.stored_rows() == target.table_rows()
+
+
+def test_a_column_is_added_and_another_leaves_with_the_declaration(target: Target) -> None:
+    target.with_sink(columns=["id", "price"]).update()
+    assert target.with_sink(columns=["id", "price"]).update().kind is None
+    target.run("CREATE INDEX by_price ON sales (price)", "ALTER TABLE sales ADD COLUMN note text DEFAULT 'ours'")
+    sink = target.with_sink(columns=["id", "price", "sold_at"])
+    assert sink.delivery.find_news() == "its columns changed"
+    assert sink.update().kind == "whole"
+    assert sink.stored_rows() == sink.table_rows()
+    sink = target.with_sink(columns=["sold_at", "id"])
+    sink.update()
+    names = [name for (name,) in target.rows("SELECT attname FROM pg_attribute WHERE attrelid = 'sales'::regclass")]
+    assert {"id", "sold_at", "note"} <= {*names} and "price" not in names
+    assert sink.stored_rows() == sink.table_rows()
+
+
+def test_a_target_that_somebody_dropped_is_created_again(target: Target) -> None:
+    target.update()
+    target.run("DROP TABLE sales")
+    assert target.update().kind == "whole"
+    assert target.stored_rows() == target.table_rows()
+
+
+def test_a_database_that_was_restored_continues_from_its_own_version(target: Target) -> None:
+    target.update()
+    target.run("CREATE TABLE backup AS TABLE sales", "CREATE TABLE former AS TABLE lakehouse_progress")
+    merge(target.settings, ("a", 1.5, day(1)))
+    target.update()
+    merge(target.settings, ("b", 2.5, day(1)))
+    target.update()
+    target.run(
+        "BEGIN; TRUNCATE sales; INSERT INTO sales TABLE backup; DELETE FROM lakehouse_progress;"
+        " INSERT INTO lakehouse_progress TABLE former; COMMIT"
+    )
+    assert target.update().kind == "changes"
+    assert target.stored_rows() == target.table_rows()
+
+
+def test_a_table_that_no_sink_created_is_refused(target: Target) -> None:
+    target.run("CREATE TABLE sales (id text)", "INSERT INTO sales VALUES ('mine')")
+    with pytest.raises(TableError, match="table public.sales in postgres exists already, and no sink created it"):
+        target.update()
+    assert target.rows("TABLE sales") == [("mine",)]
+
+
+def test_a_target_of_another_sink_is_refused(target: Target) -> None:
+    target.update()
+    rival = replace(target, sink=replace(target.sink, name="rival"))
+    with pytest.raises(TableError, match="Sink rival: table public.sales in postgres is written by the sink sales_in"):
+        rival.update()
+
+
+def test_values_that_somebody_changed_are_found_and_corrected(target: Target) -> None:
+    target.update()
+    assert target.delivery.equals_table().passed
+    target.run("UPDATE sales SET price = 7 WHERE id = 'a'", "DELETE FROM sales WHERE id = 'b'")
+    target.run("INSERT INTO sales VALUES ('x', 1, NULL)", "INSERT INTO sales VALUES ('y', 1, NULL)")
+    finding = target.delivery.equals_table()
+    assert not finding.passed
+    assert "1 rows are missing. 2 rows are only there. 1 rows have other values." in finding.detail
+    update = target.update(whole=True)
+    assert (update.rows, update.deleted) == (2, 2)
+    assert target.delivery.equals_table().passed
+    assert target.stored_rows() == target.table_rows()

@@ -41,7 +41,7 @@ def status(
         bool,
         typer.Option(
             "--exit-code",
-            help=f"Exit with {NOT_UP_TO_DATE} if a table, an export or a materialized view lags, counts do not add up,"
+            help=f"Exit with {NOT_UP_TO_DATE} if a table, export, sink or materialized view lags, counts do not add up,"
             " a topic lost records, files or records are held back, or the broker cannot be reached.",
         ),
     ] = False,

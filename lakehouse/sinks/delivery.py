@@ -88,7 +88,6 @@ class Delivery:
     def _deliver(self, run: str, reason: str | None) -> SinkUpdate:
         with self._open(locked=True) as target:
             reason = reason or self._find_reason(target)
-            target.prepare()
             consumption = self._consumption(target)
             if reason is None and consumption.is_current:
                 return self._describe(consumption, None, Written(0, 0))

@@ -1,8 +1,7 @@
 """A table of PostgreSQL as the target of a sink: rows and progress change in one transaction.
 
-A lock of the transaction allows one run at
-a time write a target: the next one reads the progress that the first one committed. Rows come through COPY into a
-temporary table, and from there into the target, so that its indexes, views and grants stay.
+A lock of the transaction allows one run at a time: the next one reads the progress that the first one committed. Rows
+come through COPY into a temporary table, and from there into the target, so that its indexes, views and grants stay.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from lakehouse.declaration.sink import Sink
+from lakehouse.errors import TableError
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.query.connections import quoted_name
 from lakehouse.sinks.changed_rows import GONE, SourceRows
@@ -70,39 +70,52 @@ class PostgresTarget:
         """What the target has; ``None`` if it does not exist yet. ``TableError`` if it belongs to something else."""
         return read_progress(self.connection, self.sink, exists=bool(self._stored_types))
 
-    @cached_property
-    def is_new(self) -> bool:
+    @property
+    def _is_new(self) -> bool:
         """Whether the target has to be created, first or because other columns identify its rows."""
-        if self.progress is None or tuple(self.progress.identity) != self.source.target_identity:
-            return True
-        return any(self._types[name] != self._stored_types.get(name) for name in self.source.target_identity)
+        return self.progress is None or tuple(self.progress.identity) != self.source.target_identity
 
     @cached_property
     def preparation(self) -> list[str]:
-        """The statements that create the target, or change its columns to those of the sink; none if it has them."""
-        types, stored_types = self._types, self._stored_types
-        if self.is_new or self.progress is None:
+        """The statements that create the target, or change its columns to those of the sink; none if it has them.
+
+        Raises ``TableError`` if somebody added a column of the same name.
+        """
+        stored_types = self._stored_types
+        if self._is_new or self.progress is None:
             drop = [f"DROP TABLE {self._name}"] if stored_types else []
-            return [*drop, f"CREATE TABLE {self._name} ({_definitions(types)})"]
-        added_types = {name: type_ for name, type_ in types.items() if stored_types.get(name) != type_}
-        former_names = {*self.progress.columns} - types.keys()
-        dropped_names = sorted((former_names | added_types.keys()) & stored_types.keys())
-        actions = [f"DROP COLUMN {quoted_name(name)}" for name in dropped_names]
-        actions += [f"ADD COLUMN {_definitions({name: type_})}" for name, type_ in added_types.items()]
+            return [*drop, f"CREATE TABLE {self._name} ({_definitions(self._types)})"]
+        foreign_names = [name for name in self._types if name in stored_types and name not in self.progress.columns]
+        if foreign_names:
+            message = f"Sink {self.sink.name}: {self.sink.to.place} has a column {foreign_names[0]} that no sink made"
+            raise TableError(message, action="Rename that column, or leave it out with columns= of the sink.")
+        former_names = [name for name in self.progress.columns if name in stored_types and name not in self._types]
+        actions = [f"DROP COLUMN {quoted_name(name)}" for name in former_names]
+        for name, type_ in self._types.items():
+            if name not in stored_types:
+                actions.append(f"ADD COLUMN {_definitions({name: type_})}")
+            elif stored_types[name] != type_:
+                actions.append(self._change_type(name, type_))
         return [f"ALTER TABLE {self._name} {', '.join(actions)}"] if actions else []
 
-    def prepare(self) -> None:
-        """Create the target, or change its columns to those of the sink."""
-        for statement in self.preparation:
-            self._run(statement)
+    def _change_type(self, name: str, type_: str) -> str:
+        """Return the action that changes the type of a column; values are written afterwards, except those of a key."""
+        value = quoted_name(name) if name in self.source.target_identity else "NULL"
+        return f"ALTER COLUMN {quoted_name(name)} TYPE {type_} USING {value}::{type_}"
 
     def replace_rows(self, batches: Iterable[pa.RecordBatch]) -> Written:
-        """Bring the target from any state to these rows; one that is equal is not written."""
-        if self.is_new:
+        """Bring the target from any state to these rows; one that is equal is not written.
+
+        What blocks its readers comes last: changes of columns.
+        """
+        if not self._stored_types:
+            self._run(self.preparation[0])
             copied = self._copy(batches, self._name)
             self._run(self._identity_statement)
             return Written(copied.rows, 0)
         self._stage(batches)
+        for statement in (*self.preparation, *([self._identity_statement] if self._is_new else [])):
+            self._run(statement)
         missing = f"NOT EXISTS (SELECT FROM {_STAGE} s WHERE {self._same_identity})"
         deleted = self._run(f"DELETE FROM {self._name} t WHERE {missing}")
         return Written(self._run(self._upsert), deleted)

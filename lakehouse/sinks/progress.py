@@ -53,8 +53,7 @@ def open_connection(settings: Settings, sink: Sink, *, locked: bool) -> "Iterato
     try:
         with connect_verified(psycopg, url) as connection:
             connection.isolation_level = None if locked else psycopg.IsolationLevel.REPEATABLE_READ
-            for statement in _SESSION:
-                connection.execute(statement.encode())
+            connection.execute("; ".join(_SESSION).encode())
             if locked:
                 lock_name = f"lakehouse {sink.to.full_name}"
                 connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [lock_name])

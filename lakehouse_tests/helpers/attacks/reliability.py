@@ -38,6 +38,7 @@ class Target(StrEnum):
     AZURE = "tables in Azure"
     QUERIES = "streaming queries"
     EXPORTS = "exports"
+    SINKS = "sinks"
 
 
 class Kind(NamedTuple):

@@ -60,9 +60,14 @@ class Target:
         schema, _, name = self.sink.to.full_name.partition(".")
         return Counter(map(_row_text, self.rows(f'SELECT {selected} FROM "{schema}"."{name}"')))
 
-    def table_rows(self) -> Counter[str]:
-        """The rows of the table, as the target should have them."""
-        rows = DeltaTable(self.settings.table_uri(self.sink.of)).to_pyarrow_table().select(self._names).to_pylist()
+    def table_rows(self, version: int | None = None) -> Counter[str]:
+        """The rows of the table, by default of its newest version, as the target should have them."""
+        rows = (
+            DeltaTable(self.settings.table_uri(self.sink.of), version)
+            .to_pyarrow_table()
+            .select(self._names)
+            .to_pylist()
+        )
         return Counter(_row_text(row.values()) for row in rows)
 
     @property

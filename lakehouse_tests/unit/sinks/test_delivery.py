@@ -3,8 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.errors import TableError
 from lakehouse_tests.helpers.tables.delivered import Target
@@ -104,6 +105,50 @@ def test_a_column_is_added_and_another_leaves_with_the_declaration(target: Targe
     names = [name for (name,) in target.rows("SELECT attname FROM pg_attribute WHERE attrelid = 'sales'::regclass")]
     assert {"id", "sold_at", "note"} <= {*names} and "price" not in names
     assert sink.stored_rows() == sink.table_rows()
+
+
+def test_another_type_keeps_the_column_with_its_index_and_its_grants(target: Target) -> None:
+    uri = target.settings.table_uri("sales")
+
+    def write(number: pa.DataType, *rows: tuple[int, int]) -> None:
+        schema = pa.schema([("id", number), ("amount", number)])
+        table = pa.Table.from_pylist([{"id": id_, "amount": amount} for id_, amount in rows], schema)
+        write_deltalake(uri, table, mode="overwrite", schema_mode="overwrite")
+
+    write(pa.int32(), (1, 10), (2, 20))
+    target.update()
+    target.run(
+        "CREATE INDEX by_amount ON sales (amount)",
+        "DROP ROLE IF EXISTS reader",
+        "CREATE ROLE reader",
+        "GRANT SELECT (id) ON sales TO reader",
+        "ALTER TABLE sales ADD COLUMN note text DEFAULT 'ours'",
+    )
+    write(pa.int64(), (1, 10), (2, 2**40))
+    assert target.update().kind == "whole"
+    assert target.stored_rows() == target.table_rows()
+    assert target.rows("SELECT DISTINCT note FROM sales") == [("ours",)]
+    assert target.rows("SELECT has_column_privilege('reader', 'sales', 'id', 'SELECT')") == [(True,)]
+    assert target.rows("SELECT to_regclass('by_amount') IS NOT NULL") == [(True,)]
+    target.run("DROP OWNED BY reader", "DROP ROLE reader")
+
+
+def test_readers_do_not_wait_while_rows_are_compared_for_other_columns(target: Target) -> None:
+    target.with_sink(columns=["id", "price"]).update()
+    sink = target.with_sink(columns=["id", "sold_at"]).delivery
+    with sink._open(locked=True) as opened, opened.source.open(None) as batches:
+        opened._stage(batches)
+        assert opened.preparation
+        assert len(target.rows("SELECT id FROM sales")) == 3
+    assert target.with_sink(columns=["id", "sold_at"]).update().kind == "whole"
+
+
+def test_a_column_of_somebody_else_is_never_taken(target: Target) -> None:
+    target.with_sink(columns=["id"]).update()
+    target.run("ALTER TABLE sales ADD COLUMN price text DEFAULT 'mine'")
+    with pytest.raises(TableError, match="table public.sales in postgres has a column price that no sink made"):
+        target.with_sink(columns=["id", "price"]).update()
+    assert target.rows("SELECT DISTINCT price FROM sales") == [("mine",)]
 
 
 def test_a_target_that_somebody_dropped_is_created_again(target: Target) -> None:

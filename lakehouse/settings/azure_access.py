@@ -20,9 +20,14 @@ _EMULATOR = "devstoreaccount1"  # the account of Azurite; any other has an addre
 _EMULATOR_ENDPOINT = re.compile(rf"https?://[^:/@\[\]]+:\d+/{_EMULATOR}")
 _SIGNATURE_VALUE = re.compile(r"(^|[?&])sig=[^=]")  # a key can end with sig==
 _STRONGER = (
-    *("AZURE_STORAGE_TOKEN", "AZURE_SKIP_SIGNATURE", _KEY, "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY"),
+    *("AZURE_STORAGE_TOKEN", "AZURE_SKIP_SIGNATURE", "AZURE_ENDPOINT", "AZURE_STORAGE_USE_EMULATOR"),
+    *("AZURE_USE_EMULATOR", "AZURE_USE_FABRIC_ENDPOINT", "AZURE_STORAGE_USE_FABRIC_ENDPOINT"),
+)
+"""What deltalake prefers to a key: other secrets, and other places, to which a signature would be sent."""
+_STRONGER_THAN_SIGNATURE = (
+    *(_KEY, "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY"),
     *("AZURE_CLIENT_SECRET", "AZURE_STORAGE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"),
-)  # the first two also before a key, all of them before a signature
+)
 _ABFS = "spark.hadoop.fs.azure."
 _ABFS_CONF = {
     # accounts without a hierarchical namespace: Hadoop's own choice would create files with more requests
@@ -65,20 +70,22 @@ class AzureAccess(Access):
         Hadoop ignores one without a port, and DuckDB one of another account.
         """
         if self.endpoint and not (_EMULATOR_ENDPOINT.fullmatch(self.endpoint) and self.account == _EMULATOR):
-            raise SetupError(
-                f"{self.endpoint} is not the address of a server of Azurite with the account {self.account}",
+            raise SetupError(  # its value may have a signature
+                f"LAKEHOUSE_STORE_ENDPOINT or {_ENDPOINT} is not the address of a server of Azurite with the account"
+                f" {self.account}",
                 action=f"Write http(s)://HOST:PORT/{_EMULATOR}, or unset it: an account of Azure has its own address.",
             )
-        if not self.secret_key or self.secret_key.startswith("http"):
+        if not self.secret_key or self.secret_key.startswith("http") or re.search(r"[;\s]", self.secret_key):
             raise SetupError(
                 f"There is no key or signature for the storage account {self.account}",
-                action=f"Set LAKEHOUSE_STORE_SECRET_KEY, {_KEY} or {_SIGNATURE}. An identity is not supported.",
+                action=f"Set LAKEHOUSE_STORE_SECRET_KEY, {_KEY} or {_SIGNATURE}. A connection string is none, and an"
+                " identity is not supported.",
             )
         return super().with_keys()
 
     @property
     def _stronger_variables(self) -> tuple[str, ...]:
-        return _STRONGER if self._is_signature else _STRONGER[:2]
+        return (*_STRONGER, *(_STRONGER_THAN_SIGNATURE if self._is_signature else ()))
 
     @property
     def options(self) -> dict[str, str]:
@@ -91,7 +98,7 @@ class AzureAccess(Access):
         """The settings of Spark, always with the secret: its file system reads no variables."""
         secret_name, account = "sas.fixed.token" if self._is_signature else "account.key", bucket.partition("@")[2]
         conf = _ABFS_CONF | {f"{_ABFS}{secret_name}.{account}": self.with_keys().secret_key or ""}
-        conf |= {f"{_ABFS}account.auth.type.{account}": "SAS"} if self._is_signature else {}
+        conf[f"{_ABFS}account.auth.type.{account}"] = "SAS" if self._is_signature else "SharedKey"
         # several writers are refused elsewhere; for one, the file system asks the account
         conf |= {} if self.one_writer else {f"{_ABFS}account.hns.enabled": "false"}
         if self.endpoint is None:

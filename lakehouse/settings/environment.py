@@ -92,7 +92,7 @@ class Settings(BaseSettings):
         description="Where the tables are declared: a folder of Python files, one file, or a module. Default:"
         " declarations under [tool.lakehouse] in pyproject.toml.",
     )
-    files: shapes.Root | None = Field(
+    files: shapes.FilesRoot | None = Field(
         None, description="Where relative folders of files begin: a folder or a URI. Default: the working directory."
     )
     exports: shapes.Folder | None = Field(

@@ -172,6 +172,12 @@ def _require_root(root: str) -> str:
     return root
 
 
+def _require_files_root(root: str) -> str:
+    if Store(root).kind == "azure":
+        raise ValueError("it must be a folder or s3://BUCKET/PREFIX: files in Azure are not read")
+    return _require_root(root)
+
+
 def _matching(pattern: str, message: str) -> AfterValidator:
     """Refuse a value that does not match the pattern, with a message instead of the pattern."""
 
@@ -274,6 +280,7 @@ def _require_file(value: Any) -> Any:
 
 
 Declarations = Annotated[str, AfterValidator(require_declarations)]
+FilesRoot = Annotated[str, AfterValidator(_require_files_root)]
 Folder = Annotated[Path, BeforeValidator(_require_folder)]
 HeaderText = Annotated[str, BeforeValidator(_require_header_text)]
 Home = Annotated[Path, BeforeValidator(require_home)]

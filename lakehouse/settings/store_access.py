@@ -62,7 +62,8 @@ class Access:
 
     def with_settings(self, values: Mapping[str, Any]) -> Self:
         """Return it with what settings say in place of the environment."""
-        return replace(self, of_settings="secret_key" in values, **values)
+        endpoint = (values.get("endpoint") or self.endpoint or "").rstrip("/") or None
+        return replace(self, of_settings="secret_key" in values, **{**values, "endpoint": endpoint})
 
     def with_keys(self) -> Self:
         """Return it with the keys as they are now.
@@ -71,7 +72,7 @@ class Access:
         """
         for name in filter(os.environ.get, self._stronger_variables):
             raise SetupError(
-                f"{name} is set, and deltalake would use it with or before the secrets of the object store",
+                f"{name} is set, and deltalake would use it before the secret or the address of the store",
                 action=f"Unset it where the tables are used, or unset what {name} replaces.",
             )
         return self

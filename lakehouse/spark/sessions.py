@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from lakehouse.errors import SetupError
 from lakehouse.local.jars import ensure_jars, required_jars, spark_groups
 from lakehouse.local.java import EXIT_WITHOUT_MEMORY, find_java, garbage_collector
 from lakehouse.settings import Settings
-from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, is_of_session, redaction_pattern
+from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, is_of_session, join_patterns, redaction_pattern
 from lakehouse.settings.store import Store
 from lakehouse.settings.store_access import LOG_STORE, LOG_STORES
 from lakehouse.spark.engine import engine_folder, share_lock
@@ -119,13 +120,19 @@ def _base_conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(settings.home_folder / "warehouse"),
         **(_store_conf(user_conf, settings.store) if settings.store.bucket else {}),
         **user_conf,
-        **({REDACTION: redaction_pattern(user_conf)} if user_conf or settings.store.kind else {}),
+        **({REDACTION: _hidden_names(user_conf)} if user_conf or settings.store.kind else {}),
         **{name: _SEPARATORS[name].join(filter(None, [user_conf.get(name), text])) for name, text in our_conf.items()},
         **DELTA,
         **_SESSION_CONF,
         "spark.master": settings.spark_master,
         "spark.driver.memory": settings.spark_driver_memory,
     }
+
+
+def _hidden_names(user_conf: Mapping[str, str]) -> str:
+    """The pattern of the names whose values Spark hides, with that of its file of defaults."""
+    line = re.search(rf"^\s*{re.escape(REDACTION)}[\s=:]+(\S.*?)\s*$", _read_defaults(), re.MULTILINE)
+    return join_patterns(redaction_pattern(user_conf), line and line[1])
 
 
 def _store_conf(user_conf: Mapping[str, str], store: Store) -> dict[str, str]:

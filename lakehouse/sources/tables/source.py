@@ -158,6 +158,13 @@ class TableSource(Source):
         return {self.rows.of: Consumed(table_id=table_id, version=last, commit=commit)}
 
     def _open(self) -> DeltaTable:
+        store = Store(self.uri)
+        if store.kind == "azure" and store.bucket != self.settings.store.bucket:
+            raise SourceError(
+                f"The table that {self.table.name} reads is in another container of Azure than the tables",
+                where=self.uri,
+                action="Spark has the secret of one container: declare tables of LAKEHOUSE_TABLES alone.",
+            )
         table = open_table(self.uri)
         if table is None:
             raise SourceError(

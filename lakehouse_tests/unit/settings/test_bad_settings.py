@@ -32,7 +32,7 @@ WRONG_SETTINGS = {
         "a|b",
         "~nosuch/x",
     ),
-    "files": ("{file}", "~nosuch/x", "50%", "ftp://host/files"),
+    "files": ("{file}", "~nosuch/x", "50%", "ftp://host/files", "abfss://c@a.dfs.core.windows.net/files"),
     "exports": ("{file}", "~nosuch/x", "s3://bucket/exports"),
     "tables": (
         "{file}",

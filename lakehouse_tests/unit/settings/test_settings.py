@@ -352,6 +352,7 @@ def test_the_key_of_an_account_is_no_signature(monkeypatch: pytest.MonkeyPatch, 
     [
         *("http://127.0.0.1/devstoreaccount1", "127.0.0.1:1/devstoreaccount1", "http://127.0.0.1:1/other"),
         *("https://devstoreaccount1.blob.core.windows.net", "http://[::1]:1/devstoreaccount1"),
+        *("https://account.blob.core.windows.net/?sv=1&sig=s3cret", "http://me:s3cret@127.0.0.1:1/devstoreaccount1"),
     ],
 )
 def test_an_endpoint_that_some_client_would_not_use_is_refused(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
@@ -360,8 +361,28 @@ def test_an_endpoint_that_some_client_would_not_use_is_refused(monkeypatch: pyte
     monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", "http://127.0.0.1:1/devstoreaccount1/")
     assert Store(address).objects()
     monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", endpoint)
-    with pytest.raises(SetupError, match="is not the address of a server of Azurite"):
+    with pytest.raises(SetupError, match="AZURE_STORAGE_ENDPOINT is not the address of a server of Azurite") as raised:
         Store(address).objects()
+    assert "s3cret" not in str(raised.value)
+
+
+def test_a_connection_string_is_refused_as_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "AccountName=account;AccountKey=s3cret==")
+    with pytest.raises(SetupError, match="A connection string is none") as raised:
+        Store(AZURE).objects()
+    assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["AZURE_ENDPOINT", "AZURE_STORAGE_USE_EMULATOR", "AZURE_USE_FABRIC_ENDPOINT"])
+def test_a_variable_that_leads_one_client_to_another_place_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")
+    assert Store(AZURE).objects()
+    monkeypatch.setenv(name, "https://s3cret.example.com")
+    with pytest.raises(SetupError, match=f"{name} is set, and deltalake would use it") as raised:
+        Store(AZURE).objects()
+    assert "s3cret" not in str(raised.value)
 
 
 def test_both_names_of_a_protocol_name_the_same_place() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.settings import Settings
+from lakehouse.settings.spark_conf import REDACTION
 from lakehouse.spark import sessions
 
 
@@ -71,6 +72,18 @@ def test_no_collector_is_chosen_if_the_file_of_defaults_names_one(
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     options = sessions.spark_conf(Settings(spark_master="local[2]", _env_file=None))["spark.driver.extraJavaOptions"]
     assert "UseParallelGC" not in options
+
+
+@pytest.mark.parametrize("sign", [" ", "=", " : "])
+def test_what_the_file_of_defaults_hides_stays_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sign: str
+) -> None:
+    monkeypatch.setattr(sessions, "ensure_jars", lambda *_: [])
+    (tmp_path / "spark-defaults.conf").write_text(f"{REDACTION}{sign}(?i)credential\nspark.mine.credential x\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    settings = Settings(spark_conf='{"spark.mine": "1"}', _env_file=None)
+    pattern = sessions.spark_conf(settings)[REDACTION]
+    assert "spark\\.mine" in pattern and pattern.endswith("|(?i)credential")
 
 
 def test_a_collector_in_the_environment_does_not_change_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ The flow, package by package::
     ledger        what the log of a table records: progress, counts, restores
     derived       changes of the merged table         -> change feed and rollups
     exports       rows, or what changed               -> files, once by a manifest
-    sinks         what changed                        -> a database, with the version in one transaction
+    sinks         what changed   -> a database or a topic, with the version in one transaction
     operations    maintenance, repair, status, checks
 
 ``discovery`` finds the declared tables, ``examples`` contains examples, ``query`` reads tables and runs SQL. ``serve``

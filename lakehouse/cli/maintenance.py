@@ -18,7 +18,7 @@ from lakehouse.cli.arguments import (
 )
 from lakehouse.cli.facts import seconds
 from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_table, spinner
-from lakehouse.cli.table_session import broker, load_settings, registry, spark, table_context
+from lakehouse.cli.table_session import broker, broker_of, load_settings, registry, spark, table_context
 from lakehouse.errors import LakehouseError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def maintain(table: TablesArgument = None, json: JsonOption = False) -> None:
     stream_tables, results = select_tables(settings, table), list["Maintained"]()
     outlets = declared_outlets(settings)
     try:
-        with spark(settings) as session, spinner("Maintaining"):
+        with broker_of(settings, outlets), spark(settings) as session, spinner("Maintaining"):
             contexts = [TableContext(session, settings, selected) for selected in stream_tables]
             maintain_all(contexts, results.append, outlets)
     except Exception:
@@ -222,7 +222,8 @@ def erase(
         typer.confirm(f"Erase the rows of {stream_table.name} where {where}, for good?", abort=True, err=True)
     needs_registry = registry(settings, needed=stream_table.has_schemas)  # of rejected records
     outlets = outlets_of(stream_table, find_outlets(settings))
-    with needs_registry, table_context(settings, stream_table) as context, spinner("Erasing"):
+    needs_broker = broker_of(settings, outlets)
+    with needs_registry, needs_broker, table_context(settings, stream_table) as context, spinner("Erasing"):
         erasure = erase_rows(context, where, outlets)
     if settings.store.folder:
         rmtree(Places.of(settings, stream_table).former, ignore_errors=True)

@@ -8,7 +8,7 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, examples
 from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_table
-from lakehouse.cli.table_session import load_settings
+from lakehouse.cli.table_session import broker_of, load_settings
 from lakehouse.errors import SetupError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def export(
 ) -> None:
     """Write the rows of tables, or what changed in them, into files or the targets of sinks, if there is news.
 
-    Needs neither Spark nor a broker. A manifest names the files of each version, and publishes them in one step. A sink
+    Needs no Spark. A manifest names the files of each version, and publishes them in one step. A sink
     brings its target to the newest version in one step. If one fails, the others still run, and its error comes at the
     end.
     """
@@ -59,17 +59,18 @@ def export(
     from lakehouse.sinks.outlets import runner_of
 
     settings = load_settings()
-    tables = declared_tables(settings)
+    outlets, tables = _select_outlets(settings, exports), declared_tables(settings)
     updates, errors = list["OutletUpdate"](), list[LakehouseError]()
-    for selected in _select_outlets(settings, exports):
-        runner = runner_of(settings, selected, tables)
-        try:
-            if not exports and runner.waits_for:
-                print_notice(f"{selected.name} waits: {selected.of} does not exist yet.")
-                continue
-            updates.append(runner.update(whole=whole))
-        except LakehouseError as error:
-            errors.append(error)
+    with broker_of(settings, outlets):
+        for selected in outlets:
+            runner = runner_of(settings, selected, tables)
+            try:
+                if not exports and runner.waits_for:
+                    print_notice(f"{selected.name} waits: {selected.of} does not exist yet.")
+                    continue
+                updates.append(runner.update(whole=whole))
+            except LakehouseError as error:
+                errors.append(error)
     if updates or not errors or json:
         _print_updates(updates, json)
     if len(errors) == 1:

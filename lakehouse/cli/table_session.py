@@ -4,8 +4,8 @@ import atexit
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer, get_ident
@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakehouse.declaration import StreamTable
+    from lakehouse.declaration.sink import Outlet
     from lakehouse.settings import Settings
     from lakehouse.storage.table_context import TableContext
 
@@ -132,6 +133,14 @@ def broker(settings: "Settings", table: "StreamTable | None" = None, *, with_reg
     with spinner("Looking for the broker") as status, running_broker(settings) as address, schema_registry:
         status.stop()
         yield address
+
+
+def broker_of(settings: "Settings", outlets: "Iterable[Outlet]") -> AbstractContextManager[object]:
+    """The broker of the settings, as ``broker`` gives it, if one of these sinks sends to a topic."""
+    from lakehouse.declaration import ChangesTopic
+
+    needs_broker = any(isinstance(getattr(outlet, "to", None), ChangesTopic) and outlet.enabled for outlet in outlets)
+    return broker(settings) if needs_broker else nullcontext()
 
 
 @contextmanager

@@ -15,6 +15,7 @@ RECORD_KEY = "_record"
 _FEED_IDENTITY = ("source_table_id", "source_version")
 _MAX_BYTES = 63  # of a name in PostgreSQL, which cuts a longer one
 _PLAIN_NAME = re.compile(r'[^\x00-\x1f\x7f."]+(\.[^\x00-\x1f\x7f."]+)?')
+_TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,240}")  # the name with ".progress" is one too
 _OWN_TABLES = ("lakehouse_progress",)
 
 
@@ -51,19 +52,46 @@ class PostgresTable:
 
 
 @dataclass(frozen=True)
-class Sink(OutletParts):
-    """A table of another system with the rows of a table, which each run brings to its newest version.
+class ChangesTopic:
+    """A Kafka topic with every change of a row, which the sink creates with ``partitions`` and alone writes.
 
-    Grain: one row per row of the table. ``of`` names a merged table, a log table, a change feed or a rollup. ``to`` is
-    the target. ``columns`` are those to write; by default all that do not start with an underscore. The columns that
-    identify a row are always among them: the key, the columns of a rollup's ``by``, of a change feed also
-    ``source_table_id`` and ``source_version``, and of a log table ``_record``, a text.
+    The key of a record is the identity of the row, as JSON, its value the row, as JSON. A deleted row is a record
+    without a value. The progress is in the topic ``NAME.progress``.
+    """
+
+    name: str
+    partitions: int = 1
+
+    @property
+    def place(self) -> str:
+        """Where the rows go, safe to show; two sinks never have the same."""
+        return f"topic {self.name}"
+
+    def name_problems(self, columns: Sequence[str]) -> Iterator[Problem]:  # noqa: ARG002 - JSON has any name
+        """Names that Kafka refuses, and a number of partitions that no topic has."""
+        if not _TOPIC_NAME.fullmatch(self.name):
+            yield f"{self.name!r} is not the name of a topic", "Use letters, digits, dots, _ and -, at most 240."
+        if self.partitions < 1:
+            yield f"{self.name} has {self.partitions} partitions", "Declare one or more."
+
+
+Target = PostgresTable | ChangesTopic
+
+
+@dataclass(frozen=True)
+class Sink(OutletParts):
+    """A target outside of the lakehouse with the rows of a table, which each run brings to its newest version.
+
+    Grain: one row per row of the table; in a topic, one record per change of a row. ``of`` names a merged table, a log
+    table, a change feed or a rollup. ``to`` is the target. ``columns`` are those to write; by default all that do not
+    start with an underscore. The columns that identify a row are always among them: the key, the columns of a rollup's
+    ``by``, of a change feed also ``source_table_id`` and ``source_version``, and of a log table ``_record``, a text.
 
     Each run writes what changed since the version that the target has, deletes too, together with the new version. A
     second run without news writes nothing. VACUUM waits for a sink while it is ``enabled``.
     """
 
-    to: PostgresTable
+    to: Target
     columns: Sequence[str] = ()
 
     def own_problems(self) -> Iterator[Problem]:

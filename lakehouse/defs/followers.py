@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import dagster as dg
 from pydantic import Field
 
-from lakehouse.declaration import Export, Sink, StreamTable, View
+from lakehouse.declaration import Export, PostgresTable, Sink, StreamTable, View
 from lakehouse.declaration.sink import Outlet
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import reason_to_wait, sensor_location, unfinished_run
@@ -131,9 +131,15 @@ def outlet_spec(outlet: Outlet, tables: Sequence[StreamTable], catalog: ViewCata
         description=f"{outlet.doc or _doc_of(outlet)}{state}",
         group_name=catalog.group or next(iter(table_names), "exports"),
         owners=[outlet.owner] if catalog.owners is None else list(catalog.owners),
-        kinds={outlet.format, "file"} if isinstance(outlet, Export) else {"postgresql", "table"},
+        kinds=_kinds_of(outlet),
         metadata={"dagster/code_references": code_references(outlet)} if outlet.file else {},
     )
+
+
+def _kinds_of(outlet: Outlet) -> set[str]:
+    if isinstance(outlet, Export):
+        return {outlet.format, "file"}
+    return {"postgresql", "table"} if isinstance(outlet.to, PostgresTable) else {"kafka"}
 
 
 def _doc_of(outlet: Outlet) -> str:

@@ -64,7 +64,7 @@ class _Csv:
         file.write(csv_line(schema.names).encode())
 
     def write(self, rows: pa.RecordBatch) -> None:
-        columns = (csv_fields(_values(column)) for column in rows.columns)
+        columns = (csv_fields(python_values(column)) for column in rows.columns)
         self._file.write("".join(f"{','.join(fields)}\n" for fields in zip(*columns, strict=True)).encode())
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class _JsonLines:
         self._file, self._names = file, schema.names
 
     def write(self, rows: pa.RecordBatch) -> None:
-        values = zip(*map(_values, rows.columns), strict=True)
+        values = zip(*map(python_values, rows.columns), strict=True)
         lines = (json_line(dict(zip(self._names, row, strict=True))) for row in values)
         self._file.write("".join(lines).encode())
 
@@ -84,7 +84,7 @@ class _JsonLines:
         pass
 
 
-def _values(column: pa.Array) -> list[Any]:
+def python_values(column: pa.Array) -> list[Any]:
     """The values of a column for Python. Times in UTC get their zone here: Arrow takes three times as long (seen)."""
     if column.type == _TIME:
         times = column.cast(pa.timestamp("us")).to_pylist()

@@ -32,7 +32,7 @@ from lakehouse.kafka.registry_client import Registry, registry, writer_schema_of
 from lakehouse.kafka.state import create_topic
 from lakehouse.settings import Settings
 
-_PRODUCER_ARGUMENTS = {
+PRODUCER_ARGUMENTS = {
     "acks": "all",
     "enable_idempotence": True,
     "compression_type": "zstd",
@@ -93,7 +93,7 @@ def publish_raw(
     """Send records as they are to a topic that exists; returns and raises what ``publish`` does."""
 
     async def send(clients: Clients) -> int:
-        async with clients.open(AIOKafkaProducer, **_PRODUCER_ARGUMENTS) as producer:
+        async with clients.open(AIOKafkaProducer, **PRODUCER_ARGUMENTS) as producer:
             return await _Sender(producer, topic, options).send(records)
 
     return ask(settings, None, send)

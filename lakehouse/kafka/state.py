@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -193,15 +194,20 @@ def create_topic(settings: Settings, table: StreamTable, partitions: int | None 
     return create_named_topic(settings, table.topic, partitions or table.topic_options.partitions)
 
 
-def create_named_topic(settings: Settings, topic: str, partitions: int) -> bool:
-    """Create a topic as ``create_topic`` creates that of a table, whether a table reads it or not."""
+def create_named_topic(
+    settings: Settings, topic: str, partitions: int, options: Mapping[str, str] = MappingProxyType({})
+) -> bool:
+    """Create a topic as ``create_topic`` creates that of a table, whether a table reads it or not.
+
+    ``options`` are further ones of the topic, by their Kafka names.
+    """
 
     async def create(clients: Clients) -> bool:
         async with clients.open(AIOKafkaAdminClient) as admin:
             if _is_usable(await describe_topics(admin, [topic])):
                 return False
             replicas = min(_REPLICAS, len((await admin.describe_cluster())["brokers"]))
-            topic_configs = {"message.timestamp.type": "LogAppendTime"}
+            topic_configs = {"message.timestamp.type": "LogAppendTime", **options}
             new_topic = NewTopic(topic, partitions, replicas, topic_configs=topic_configs)
             response = await admin.create_topics([new_topic])
             is_created = _read_creation(topic, response.topic_errors)

@@ -23,6 +23,8 @@ from lakehouse.storage.row_changes import ChangesGoneError
 
 GONE = "_gone"
 """The last column of each row: whether the table no longer has a row of this identity."""
+VERSION = "_version"
+"""The column with the version of the table that made a change."""
 _CHANGE_TYPE, _CHANGE_VERSION, _ = CHANGE_COLUMNS
 _RECORD_FIELDS = ("source", "partition", "position", "index", "time")
 
@@ -62,15 +64,21 @@ class SourceRows:
         return tuple(RECORD_KEY if name == RECORD else name for name in self.identity.columns)
 
     @contextmanager
-    def open(self, since: int | None) -> Iterator[Iterator[pa.RecordBatch]]:
+    def open(self, since: int | None, *, each_version: bool = False) -> Iterator[Iterator[pa.RecordBatch]]:
         """Open every row, or with ``since`` the last change of each identity after that version of the table.
+
+        With ``each_version``, it is the last change in each version, without changes that leave the row as it was. They
+        are in the order of versions, and the column ``VERSION`` comes last.
 
         Raises ``ChangesGoneError``, also while they are read, if the changes can no longer be read, and ``TableError``
         if the rows cannot be.
         """
         failures: list[ChangesGoneError] = []
         try:
-            source, sql = self._changes(since, failures) if since is not None else self._all_rows()
+            if since is None:
+                source, sql = self._all_rows()
+            else:
+                source, sql = self._changes(since, failures), self._version_sql if each_version else self._newest_sql
             with select_rows(self.settings, source, sql) as (_, batches):
                 yield batches
         except duckdb.Error as error:
@@ -78,27 +86,47 @@ class SourceRows:
                 raise failures[0] from None
             raise explain_failure(f"Sink {self.sink.name}", self.sink.of, self.ledger, error) from None
 
-    def _all_rows(self) -> tuple[str, str]:
+    def _all_rows(self) -> tuple[str | pa.RecordBatchReader, str]:
         version = TableVersion(self.sink.of, self.ledger.uri, self.ledger.version, None)
         return scan_sql(version), f"SELECT {self._selected}, false AS {GONE} FROM {SOURCE}"
 
-    def _changes(self, since: int, failures: list[ChangesGoneError]) -> tuple[pa.RecordBatchReader, str]:
-        read_names = dict.fromkeys((*self.identity.columns, *(name for name in self.columns if name != RECORD_KEY)))
-        changes = read_changes(self._table, self.ledger, since, [*read_names], failures)
-        identity = ", ".join(self._expression(name) for name in self.target_identity)
+    def _changes(self, since: int, failures: list[ChangesGoneError]) -> pa.RecordBatchReader:
+        names = dict.fromkeys((*self.identity.columns, *(name for name in self.columns if name != RECORD_KEY)))
+        return read_changes(self._table, self.ledger, since, [*names], failures)
+
+    @property
+    def _newest_sql(self) -> str:
         # within a version, a removed file and an added one may have the same row
         order = f"{_CHANGE_VERSION} DESC, {GONE}"
-        newest = (
-            f"SELECT {self._selected}, {_CHANGE_TYPE} IN ('delete', 'update_preimage') AS {GONE} FROM {SOURCE}"
-            f" QUALIFY row_number() OVER (PARTITION BY {identity} ORDER BY {order}) = 1"
+        newest = f"{self._with_gone} QUALIFY row_number() OVER (PARTITION BY {self._key_sql} ORDER BY {order}) = 1"
+        return f"SELECT {self._without_gone_values}, {GONE} FROM ({newest})"
+
+    @property
+    def _version_sql(self) -> str:
+        row = f"row({', '.join(map(self._expression, self.columns))})"
+        window = f"PARTITION BY {self._key_sql}, {_CHANGE_VERSION}"
+        is_equal = f"count(*) OVER ({window}) > 1 AND min({row}) OVER ({window}) = max({row}) OVER ({window})"
+        last = f"row_number() OVER ({window} ORDER BY {GONE}) = 1"
+        changes = f"{self._with_gone} QUALIFY {last} AND NOT ({is_equal})"
+        return f"SELECT {self._without_gone_values}, {GONE}, {VERSION} FROM ({changes}) ORDER BY {VERSION}"
+
+    @property
+    def _with_gone(self) -> str:
+        is_gone = f"{_CHANGE_TYPE} IN ('delete', 'update_preimage') AS {GONE}"
+        return f"SELECT {self._selected}, {is_gone}, {_CHANGE_VERSION} AS {VERSION} FROM {SOURCE}"
+
+    @property
+    def _key_sql(self) -> str:
+        return ", ".join(map(self._expression, self.target_identity))
+
+    @property
+    def _without_gone_values(self) -> str:
+        names = {name: quoted_name(name) for name in self.columns}
+        values = (
+            name if column in self.target_identity else f"CASE WHEN NOT {GONE} THEN {name} END AS {name}"
+            for column, name in names.items()
         )
-        columns = (
-            quoted_name(name) if name in self.target_identity else f"CASE WHEN NOT {GONE} THEN {quoted_name(name)} END"
-            for name in self.columns
-        )
-        names = map(quoted_name, self.columns)
-        selected = ", ".join(f"{column} AS {name}" for column, name in zip(columns, names, strict=True))
-        return changes, f"SELECT {selected}, {GONE} FROM ({newest})"
+        return ", ".join(values)
 
     @property
     def _selected(self) -> str:

@@ -4,10 +4,12 @@ from collections.abc import Iterable
 
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.export import Export
-from lakehouse.declaration.sink import Outlet, Sink, row_identity
+from lakehouse.declaration.sink import Outlet, PostgresTable, Sink, row_identity
 from lakehouse.exports.exporter import Exporter
 from lakehouse.settings import Settings
 from lakehouse.sinks.delivery import Delivery
+from lakehouse.sinks.postgres import PostgresDelivery
+from lakehouse.sinks.topic import TopicDelivery
 
 
 def runner_of(settings: Settings, outlet: Outlet, tables: Iterable[StreamTable]) -> Exporter | Delivery:
@@ -20,4 +22,5 @@ def runner_of(settings: Settings, outlet: Outlet, tables: Iterable[StreamTable])
 def delivery_of(settings: Settings, sink: Sink, tables: Iterable[StreamTable]) -> Delivery:
     """Return what runs a sink; ``tables`` has the declaration of its table."""
     (identity,) = filter(None, (row_identity(table, sink.of) for table in tables))
-    return Delivery(settings, sink, identity)
+    kind = PostgresDelivery if isinstance(sink.to, PostgresTable) else TopicDelivery
+    return kind(settings, sink, identity)

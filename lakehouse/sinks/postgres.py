@@ -4,20 +4,24 @@ A lock of the transaction allows one run at a time: the next one reads the progr
 come through COPY into a temporary table, and from there into the target, so that its indexes, views and grants stay.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lakehouse.declaration.sink import Sink
 from lakehouse.errors import TableError
+from lakehouse.ledger.audit import Finding
 from lakehouse.ledger.commit_values import Consumed
+from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.query.connections import quoted_name
 from lakehouse.sinks.changed_rows import GONE, SourceRows
 from lakehouse.sinks.copied_rows import Copied, column_type, copy_rows
-from lakehouse.sinks.progress import TargetProgress, read_progress, table_of_progress
+from lakehouse.sinks.delivery import Delivery, Differences, SinkUpdate, TargetState, Written, as_of
+from lakehouse.sinks.progress import TargetProgress, open_connection, read_progress, table_of, table_of_progress
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -29,19 +33,48 @@ _COLUMNS = (
 _STAGE = "lakehouse_stage"
 
 
-class Written(NamedTuple):
-    """How many rows a run wrote into a target, inserted or updated, and how many it deleted there."""
+class PostgresDelivery(Delivery):
+    """A sink whose target is a table of PostgreSQL."""
 
-    rows: int
-    deleted: int
+    def look(self) -> TargetState:
+        """Look how far the target is."""
+        with self._open(locked=False) as target:
+            return self._state_of(target)
 
+    def deliver(self, run: str, reason: str | None) -> SinkUpdate:
+        """Bring the target to the newest version in one transaction."""
+        with self._open(locked=True) as target:
+            state = self._state_of(target)
+            state = state._replace(reason=reason or state.reason)
+            consumed = state.consumption.consumed
+            if consumed and not state.reason and state.consumption.is_current:
+                return self._describe(consumed, None, Written(0, 0))
+            self.announce(state)
+            with target.source.open(None if state.reason else state.consumption.version) as batches:
+                written = target.replace_rows(batches) if state.reason else target.apply_changes(batches)
+            consumed = version_to_consume(target.source.ledger)
+            target.record_progress(consumed, run)
+        return self._describe(consumed, "whole" if state.reason else "changes", written)
 
-class Differences(NamedTuple):
-    """How many rows of a table the target does not have, has too much, or has with other values."""
+    def equals_table(self) -> Finding:
+        """Compare every value of the target with the version of the table that it has."""
+        with self._open(locked=False) as target:
+            consumption = self._state_of(target).consumption
+            if consumption.version is None or not consumption.has_source:
+                return self._finding(None)
+            with as_of(target.source, consumption.version).open(None) as batches:
+                return self._finding(consumption.version, target.find_differences(batches))
 
-    missing: int
-    surplus: int
-    different: int
+    def _state_of(self, target: "PostgresTarget") -> TargetState:
+        consumed = target.progress.consumed if target.progress else None
+        has_other_columns = consumed is not None and bool(target.preparation)
+        return self._state(target.source.ledger, consumed, has_other_columns=has_other_columns)
+
+    @contextmanager
+    def _open(self, *, locked: bool) -> "Iterator[PostgresTarget]":
+        """Open the target, and then read the ledger: with the lock, the target has no later version."""
+        with open_connection(self.settings, self.sink, locked=locked) as connection:
+            yield PostgresTarget(connection, self.sink, self.source())
 
 
 @dataclass(frozen=True)
@@ -54,7 +87,7 @@ class PostgresTarget:
 
     @property
     def _name(self) -> str:
-        return ".".join(map(quoted_name, self.sink.to.full_name.split(".")))
+        return ".".join(map(quoted_name, table_of(self.sink).full_name.split(".")))
 
     @cached_property
     def _stored_types(self) -> Mapping[str, str]:
@@ -130,7 +163,7 @@ class PostgresTarget:
 
     def record_progress(self, consumed: Consumed, run: str) -> None:
         """Record that the target has a version of the table."""
-        name = table_of_progress(self.sink.to)
+        name = table_of_progress(table_of(self.sink))
         self._run(
             f"CREATE TABLE IF NOT EXISTS {name} (target text PRIMARY KEY, sink text NOT NULL,"
             " table_id text NOT NULL, version bigint NOT NULL, commit_id text, columns text[] NOT NULL,"
@@ -143,7 +176,7 @@ class PostgresTarget:
             f"INSERT INTO {name} (target, {', '.join(names)})"
             f" VALUES (%s, %s, %s, %s, %s, %s, %s, %s, now()) ON CONFLICT (target) DO UPDATE SET"
             f" {', '.join(f'{name} = excluded.{name}' for name in names)}".encode(),
-            (self.sink.to.full_name, *values, *lists, run),
+            (table_of(self.sink).full_name, *values, *lists, run),
         )
 
     def find_differences(self, batches: Iterable[pa.RecordBatch]) -> Differences:

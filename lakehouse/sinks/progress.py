@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from lakehouse.declaration.sink import Outlet, PostgresTable, Sink
-from lakehouse.errors import LakehouseError, LockedError, SettingsError, TableError
+from lakehouse.errors import LakehouseError, LockedError, SettingsError, TableError, TopicError
 from lakehouse.exports.progress import OutletStatus, export_status
+from lakehouse.kafka import read_topic
+from lakehouse.kafka.transactions import Marker, progress_topic, read_marker
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import ledger_of
@@ -55,7 +57,7 @@ def open_connection(settings: Settings, sink: Sink, *, locked: bool) -> "Iterato
             connection.isolation_level = None if locked else psycopg.IsolationLevel.REPEATABLE_READ
             connection.execute("; ".join(_SESSION).encode())
             if locked:
-                lock_name = f"lakehouse {sink.to.full_name}"
+                lock_name = f"lakehouse {table_of(sink).full_name}"
                 connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [lock_name])
             yield connection
     except psycopg.errors.LockNotAvailable:
@@ -68,12 +70,17 @@ def open_connection(settings: Settings, sink: Sink, *, locked: bool) -> "Iterato
 
 
 def _url_of(settings: Settings, sink: Sink) -> str:
-    name = sink.to.database
+    name = table_of(sink).database
     url = settings.sink_addresses.get(name)
     if url is None:
         message = f"Sink {sink.name} writes to {name}, which LAKEHOUSE_SINK_URLS does not name"
         raise SettingsError(message, action=f'Set it: {{"{name}": "postgresql://USER:PASSWORD@HOST/DATABASE"}}')
     return url
+
+
+def table_of(sink: Sink) -> PostgresTable:
+    """Return the target of a sink, if that is a table of PostgreSQL."""
+    return cast("PostgresTable", sink.to)
 
 
 def table_of_progress(target: PostgresTable) -> str:
@@ -88,10 +95,10 @@ def read_progress(connection: "Connection[Any]", sink: Sink, *, exists: bool) ->
 
     Raises ``TableError`` if it belongs to something else.
     """
-    name = table_of_progress(sink.to)
+    name = table_of_progress(table_of(sink))
     query = f"SELECT sink, table_id, version, commit_id, columns, identity FROM {name} WHERE target = %s"
     (has_table,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() or (False,)
-    row = connection.execute(query.encode(), [sink.to.full_name]).fetchone() if has_table else None
+    row = connection.execute(query.encode(), [table_of(sink).full_name]).fetchone() if has_table else None
     problem = "exists already, and no sink created it" if exists and not row else ""
     if row and row[0] != sink.name:
         problem = f"is written by the sink {row[0]}"
@@ -108,20 +115,41 @@ def sink_status(settings: Settings, sink: Sink, retention: timedelta) -> OutletS
     """Read how far a target is; ``retention`` is that of the table. A target that refuses is part of the state."""
     state = OutletStatus(sink.name, sink.of, sink.enabled, None, None, None, sink.enabled, target=sink.to.place)
     try:
-        with open_connection(settings, sink, locked=False) as connection:
-            progress = read_progress(connection, sink, exists=has_target(connection, sink))
+        consumed = _read_consumed(settings, sink)
     except LakehouseError as error:
         return replace(state, problem=str(error))
-    consumption = Consumption(ledger_of(settings, sink.of), progress.consumed if progress else None)
+    consumption = Consumption(ledger_of(settings, sink.of), consumed)
     holds_vacuum = sink.enabled and consumption.has_source and consumption.is_overdue(retention)
     return replace(state, source_version=consumption.version, lag=consumption.lag, holds_vacuum=holds_vacuum)
+
+
+def _read_consumed(settings: Settings, sink: Sink) -> Consumed | None:
+    if isinstance(sink.to, PostgresTable):
+        with open_connection(settings, sink, locked=False) as connection:
+            progress = read_progress(connection, sink, exists=has_target(connection, sink))
+        return progress.consumed if progress else None
+    return marker_progress(find_marker(settings, sink.to.name))
+
+
+def find_marker(settings: Settings, topic: str) -> Marker | None:
+    """Read the progress of the sender of a topic; ``None`` if its topic of progress does not exist."""
+    try:
+        read_topic(settings, progress_topic(topic))
+    except TopicError:
+        return None
+    return read_marker(settings, topic)
+
+
+def marker_progress(marker: Marker | None) -> Consumed | None:
+    """Return the version of the table that a topic has; ``None`` if it has none as a whole."""
+    return Consumed.model_validate(marker["consumed"]) if marker and marker["consumed"] else None
 
 
 def has_target(connection: "Connection[Any]", sink: Sink) -> bool:
     """Whether the target exists."""
     from psycopg.sql import Identifier  # noqa: PLC0415 - an optional package
 
-    name = Identifier(*sink.to.full_name.split(".")).as_string(None)
+    name = Identifier(*table_of(sink).full_name.split(".")).as_string(None)
     return connection.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() == (True,)
 
 

@@ -88,10 +88,11 @@ def test_spark_never_replaces_a_commit_of_another_writer(store: AnyStore) -> Non
     assert result.returncode == 0, result.stdout + result.stderr
     outcome = json.loads(result.stdout.splitlines()[-1])
     refusal = "java.nio.file.FileAlreadyExistsException"
+    is_s3 = store.root.startswith("s3")  # our class recognizes its entry; in Azure, the file system does before it
     assert outcome["answers"] == {
         "new": ["created", OURS],
         "taken": [refusal, OTHERS],
-        "own": ["created", OURS],
+        "own": ["created" if is_s3 else refusal, OURS],
         "raced": [refusal, OTHERS],
     }
     assert outcome["rows"] == [[writer, 10] for writer in range(4)]

@@ -30,13 +30,17 @@ from lakehouse_tests.helpers.waiting import wait_until
 OURS, OTHERS = '{"commitInfo":{"writer":"ours"}}\n', '{"commitInfo":{"writer":"other"}}\n'
 
 
+_DELTAS_OWN = "io.delta.storage.AzureLogStore"  # in Azure, no setting names another class
+
+
 class LogEntries:
     """Entries of one log: the log store in force creates them, and another writer does."""
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
         self._jvm: Any = spark._jvm
         self._configuration = spark.sparkContext._jsc.hadoopConfiguration()
-        package, name = str(spark.conf.get(f"spark.delta.logStore.{folder.partition(':')[0]}.impl")).rsplit(".", 1)
+        setting = f"spark.delta.logStore.{folder.partition(':')[0]}.impl"
+        package, name = str(spark.conf.get(setting, _DELTAS_OWN)).rsplit(".", 1)
         self._store = getattr(getattr(self._jvm, package), name)(self._configuration)
         self._folder = folder
         self._objects = Store(folder).objects()

@@ -16,7 +16,8 @@ from lakehouse.declaration import PostgresTable, Sink
 from lakehouse.declaration.sink import RowIdentity
 from lakehouse.exports.progress import OutletStatus
 from lakehouse.settings import Settings
-from lakehouse.sinks.delivery import Delivery, SinkUpdate
+from lakehouse.sinks.delivery import SinkUpdate
+from lakehouse.sinks.postgres import PostgresDelivery
 from lakehouse.sinks.progress import sink_status
 from lakehouse_tests.helpers.databases.postgres import Postgres
 
@@ -35,8 +36,8 @@ class Target:
     identity: RowIdentity = BY_ID
 
     @property
-    def delivery(self) -> Delivery:
-        return Delivery(self.settings, self.sink, self.identity)
+    def delivery(self) -> PostgresDelivery:
+        return PostgresDelivery(self.settings, self.sink, self.identity)
 
     def update(self, *, whole: bool = False) -> SinkUpdate:
         return self.delivery.update(whole=whole)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import PostgresTable, Sink, View
+from lakehouse.declaration import ChangesTopic, PostgresTable, Sink, View
 from lakehouse.discovery import sort_outlets
 from lakehouse.errors import DeclarationError
 from lakehouse_tests.unit.views.orders import ORDERS
@@ -19,7 +19,10 @@ LOG = replace(ORDERS, name="events", topic="events", key=[], rollups=[])
     [
         ({"name": "Sink"}, "the name is not allowed"),
         ({"of": "my table"}, "of='my table' is not the name of a table. Write the name of a declared table."),
-        ({"to": "orders"}, "to must be a PostgresTable, not 'orders'."),
+        ({"to": "orders"}, "to must be a PostgresTable or a ChangesTopic, not 'orders'."),
+        ({"to": ChangesTopic("a b")}, "'a b' is not the name of a topic. Use letters, digits, dots, _ and -, at most"),
+        ({"to": ChangesTopic("..")}, "'..' is not the name of a topic."),
+        ({"to": ChangesTopic("a", partitions=0)}, "a has 0 partitions. Declare one or more."),
         ({"columns": ["id", "id"]}, "id is listed twice in columns. List it once."),
         (
             {"to": PostgresTable('a"b')},

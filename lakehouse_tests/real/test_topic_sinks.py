@@ -1,0 +1,144 @@
+"""What a sink sends to a topic: each change once, in order, and the difference if changes cannot be continued."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from deltalake import DeltaTable
+
+from lakehouse.declaration import ChangesTopic, Sink
+from lakehouse.errors import TableError
+from lakehouse.kafka import PublishOptions, create_named_topic, delete_topic, publish_raw
+from lakehouse.kafka.raw_records import RawRecord
+from lakehouse.kafka.transactions import read_contents
+from lakehouse.settings import Settings
+from lakehouse.settings.addresses import bootstrap_servers
+from lakehouse.sinks.delivery import SinkUpdate
+from lakehouse.sinks.topic import TopicDelivery
+from lakehouse_tests.helpers.tables.delivered import BY_ID
+from lakehouse_tests.helpers.tables.exported import append, day, delete, merge
+
+
+@dataclass(frozen=True)
+class TopicTarget:
+    """A topic of its own, and a sink that writes to it."""
+
+    settings: Settings
+    sink: Sink
+
+    @property
+    def delivery(self) -> TopicDelivery:
+        return TopicDelivery(self.settings, self.sink, BY_ID)
+
+    def update(self, *, whole: bool = False) -> SinkUpdate:
+        return self.delivery.update(whole=whole)
+
+    def records(self) -> list[tuple[str, float | None]]:
+        """The id and the price of each committed record; no price for a deleted row."""
+        records: list[Any] = []
+        read_contents(self.settings, self.sink.to.name, records.extend)
+        return [(json.loads(key)["id"], json.loads(value)["price"] if value else None) for key, value in records]
+
+    def rows(self) -> dict[str, float | None]:
+        """The newest record of each key."""
+        rows: dict[str, Any] = {}
+        records: list[Any] = []
+        read_contents(self.settings, self.sink.to.name, records.extend)
+        for key, value in records:
+            rows.pop(key, None) if value is None else rows.update({key: json.loads(value)})
+        return {row["id"]: row["price"] for row in rows.values()}
+
+    def table_rows(self) -> dict[str, float | None]:
+        rows = DeltaTable(self.settings.table_uri("sales")).to_pyarrow_table().to_pylist()
+        return {row["id"]: row["price"] for row in rows}
+
+
+@pytest.fixture
+def target(broker: Settings, tmp_path: Path) -> TopicTarget:
+    settings = Settings(home=tmp_path, sync=False, kafka_bootstrap_servers=bootstrap_servers(broker))
+    append(settings, ("a", 1.0, day(1)), ("b", 2.0, day(2)), ("c", None, None))
+    return TopicTarget(settings, Sink("sales_in_topic", of="sales", to=ChangesTopic(f"sales-{uuid4().hex}")))
+
+
+@pytest.mark.invariant("10.14")
+def test_each_change_is_sent_once_and_in_order(target: TopicTarget) -> None:
+    update = target.update()
+    assert (update.kind, update.rows, update.deleted, update.source_version) == ("whole", 3, 0, 0)
+    assert sorted(target.records(), key=str) == [("a", 1.0), ("b", 2.0), ("c", None)]
+    assert target.update().kind is None
+    assert target.delivery.find_news() is None
+    merge(target.settings, ("a", 1.5, day(1)), ("d", 4.0, day(3)))
+    merge(target.settings, ("a", 1.75, day(5)))
+    delete(target.settings, "id = 'b'")
+    DeltaTable(target.settings.table_uri("sales")).optimize.compact()
+    assert target.delivery.find_news() == "rows of sales may have changed"
+    update = target.update()
+    assert (update.kind, update.rows, update.deleted, update.source_version, update.lag) == ("changes", 3, 1, 3, 0)
+    sent_records = target.records()[3:]
+    assert [record for record in sent_records if record[0] == "a"] == [("a", 1.5), ("a", 1.75)]
+    assert sent_records[-1] == ("b", None)
+    assert target.rows() == target.table_rows()
+    assert target.update().kind is None
+
+
+def test_a_file_that_is_rewritten_sends_only_what_changed(target: TopicTarget) -> None:
+    table = DeltaTable(target.settings.table_uri("sales"))
+    table.alter.set_table_properties({"delta.enableChangeDataFeed": "false"})
+    target.update()
+    merge(target.settings, ("a", 1.5, day(1)))
+    merge(target.settings, ("a", 1.5, day(1)))
+    assert target.update().rows == 1
+    assert target.records()[3:] == [("a", 1.5)]
+
+
+def test_the_difference_is_sent_after_a_restore(target: TopicTarget) -> None:
+    target.update()
+    merge(target.settings, ("a", 1.5, day(1)), ("d", 4.0, day(3)))
+    delete(target.settings, "id = 'b'")
+    target.update()
+    count = len(target.records())
+    DeltaTable(target.settings.table_uri("sales")).restore(0)
+    update = target.update()
+    assert (update.kind, update.rows, update.deleted) == ("whole", 2, 1)
+    assert sorted(target.records()[count:], key=str) == [("a", 1.0), ("b", 2.0), ("d", None)]
+    assert target.rows() == target.table_rows()
+    assert target.delivery.equals_table().passed
+
+
+def test_a_topic_that_was_created_again_gets_every_row(target: TopicTarget) -> None:
+    target.update()
+    delete_topic(target.settings, target.sink.to.name)
+    update = target.update()
+    assert (update.kind, update.rows) == ("whole", 3)
+    assert target.rows() == target.table_rows()
+
+
+def test_other_columns_are_compared(target: TopicTarget) -> None:
+    replace(target, sink=replace(target.sink, columns=["id", "price"])).update()
+    assert target.update().rows == 3
+    assert target.update().kind is None
+
+
+def test_a_topic_with_records_of_others_is_refused(target: TopicTarget) -> None:
+    create_named_topic(target.settings, target.sink.to.name, 1)
+    publish_raw(target.settings, target.sink.to.name, [RawRecord(b"mine", b"x")], PublishOptions())
+    with pytest.raises(TableError, match="has records that no sink sent. Choose another topic"):
+        target.update()
+
+
+def test_a_topic_of_another_sink_is_refused(target: TopicTarget) -> None:
+    target.update()
+    with pytest.raises(TableError, match="is written by the sink sales_in_topic"):
+        replace(target, sink=replace(target.sink, name="rival")).update()
+
+
+def test_records_that_are_missing_are_found_and_sent(target: TopicTarget) -> None:
+    target.update()
+    publish_raw(target.settings, target.sink.to.name, [RawRecord(None, b'{"id":"a"}')], PublishOptions())
+    finding = target.delivery.equals_table()
+    assert (finding.passed, "1 rows are missing" in finding.detail) == (False, True)
+    assert target.update(whole=True).rows == 1
+    assert target.delivery.equals_table().passed

@@ -28,6 +28,7 @@ from benchmarks import (
     picture,
     report,
     rivals,
+    sinks,
     store,
 )
 from benchmarks.turns import adopt_orphans
@@ -58,6 +59,7 @@ class Section(StrEnum):
     files_large = "files-large"
     entered = "entered"
     store = "store"
+    sinks = "sinks"
 
 
 def main(
@@ -173,6 +175,10 @@ def _store(section: Section, turns: int) -> str:
     )
 
 
+def _sinks(section: Section, turns: int) -> str:
+    return report.write(section, "Rows brought to PostgreSQL", sinks.run(turns), sinks.BASELINE)
+
+
 _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.decoding: _decoding,
     Section.small: _batches,
@@ -196,6 +202,7 @@ _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.files_large: _files,
     Section.entered: _entered,
     Section.store: _store,
+    Section.sinks: _sinks,
 }
 
 

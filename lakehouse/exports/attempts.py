@@ -120,7 +120,7 @@ def select_rows(
 
     What does not fit into memory goes into ``spill``, by default into the home. Raises ``duckdb.Error``.
     """
-    with connect(settings) as connection:
+    with connect(settings, reads_tables=isinstance(source, str)) as connection:
         run_statement(connection, f"SET memory_limit = {quoted_text(_MEMORY)}")
         if spill:
             run_statement(connection, f"SET temp_directory = {quoted_text(str(spill))}")

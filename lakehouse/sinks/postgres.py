@@ -31,6 +31,7 @@ _COLUMNS = (
     " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
 )
 _STAGE = "lakehouse_stage"
+_MANY_ROWS = 10_000  # with fewer, a plan without statistics is as quick
 
 
 class PostgresDelivery(Delivery):
@@ -164,11 +165,12 @@ class PostgresTarget:
     def record_progress(self, consumed: Consumed, run: str) -> None:
         """Record that the target has a version of the table."""
         name = table_of_progress(table_of(self.sink))
-        self._run(
-            f"CREATE TABLE IF NOT EXISTS {name} (target text PRIMARY KEY, sink text NOT NULL,"
-            " table_id text NOT NULL, version bigint NOT NULL, commit_id text, columns text[] NOT NULL,"
-            " identity text[] NOT NULL, run text NOT NULL, updated_at timestamptz NOT NULL)"
-        )
+        if self.progress is None:
+            self._run(
+                f"CREATE TABLE IF NOT EXISTS {name} (target text PRIMARY KEY, sink text NOT NULL,"
+                " table_id text NOT NULL, version bigint NOT NULL, commit_id text, columns text[] NOT NULL,"
+                " identity text[] NOT NULL, run text NOT NULL, updated_at timestamptz NOT NULL)"
+            )
         names = ("sink", "table_id", "version", "commit_id", "columns", "identity", "run", "updated_at")
         values = (self.sink.name, consumed.table_id, consumed.version, consumed.commit)
         lists = ([*self.source.columns], [*self.source.target_identity])
@@ -223,7 +225,8 @@ class PostgresTarget:
         definitions = _definitions({**self._types, GONE: "boolean"})
         self._run(f"CREATE TEMPORARY TABLE {_STAGE} ({definitions}) ON COMMIT DROP")
         copied = self._copy(batches, _STAGE, (GONE,))
-        self._run(f"ANALYZE {_STAGE}")
+        if copied.rows > _MANY_ROWS:
+            self._run(f"ANALYZE {_STAGE}")
         return copied
 
     def _copy(self, batches: Iterable[pa.RecordBatch], name: str, more_columns: Sequence[str] = ()) -> Copied:

@@ -7,8 +7,6 @@ from os import environ
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import certifi
-
 from lakehouse.errors import LakehouseError, SetupError
 from lakehouse.settings.shapes import require_clear_database_url
 
@@ -62,10 +60,16 @@ def connect_verified(psycopg: ModuleType, url: str) -> "Iterator[Connection[Any]
     options: dict[str, Any] = {**_LIMITS, "application_name": "lakehouse"}
     if "sslmode" not in parts and not _is_local(str(parts.get("host") or parts.get("hostaddr") or "")):
         options["sslmode"] = "verify-full"
-        options |= {} if "sslrootcert" in parts else {"sslrootcert": environ.get("SSL_CERT_FILE") or certifi.where()}
+        options |= {} if "sslrootcert" in parts else {"sslrootcert": _authorities()}
     options = {name: value for name, value in options.items() if name not in parts}
     with psycopg.connect(url, **options) as connection:
         yield connection
+
+
+def _authorities() -> str:
+    from requests.utils import DEFAULT_CA_BUNDLE_PATH  # noqa: PLC0415 - slow to import
+
+    return environ.get("SSL_CERT_FILE") or str(DEFAULT_CA_BUNDLE_PATH)
 
 
 def _is_local(hosts: str) -> bool:

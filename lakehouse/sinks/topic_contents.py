@@ -23,7 +23,7 @@ class TopicContents:
     """The newest record of each key, and the rows that should be there; in a database that ``close`` removes."""
 
     def __init__(self, settings: Settings) -> None:
-        self._connection = connect(settings)
+        self._connection = connect(settings, reads_tables=False)
         self._numbers = count()
         run_statement(self._connection, "CREATE TABLE sent (number BIGINT, key BLOB, digest VARCHAR)")
         run_statement(self._connection, "CREATE TABLE rows (key BLOB, value BLOB)")

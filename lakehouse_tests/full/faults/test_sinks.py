@@ -22,7 +22,7 @@ from lakehouse_tests.helpers.tables.delivered import Target, new_target
 from lakehouse_tests.helpers.tables.exported import append, day, delete, merge
 
 CRASH, ONCE, LOST = "A crash loses nothing", "Two writers lose nothing", "Nothing is lost"
-STATEMENTS = 13  # of a run that writes and deletes rows, with COMMIT
+STATEMENTS = 11  # of a run that writes and deletes rows, with COMMIT
 
 
 @pytest.fixture

@@ -46,6 +46,9 @@ def export(
     whole: Annotated[
         bool, typer.Option("--whole", help="Write all rows, also without news, and of an outlet of changes.")
     ] = False,
+    print_statements: Annotated[
+        bool, typer.Option("--print", help="Show what the runs of sinks do in their targets, and run nothing.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Write the rows of tables, or what changed in them, into files or the targets of sinks, if there is news.
@@ -54,12 +57,16 @@ def export(
     brings its target to the newest version in one step. If one fails, the others still run, and its error comes at the
     end.
     """
+    from lakehouse.declaration import Sink
     from lakehouse.discovery import declared_tables
     from lakehouse.errors import LakehouseError
-    from lakehouse.sinks.outlets import runner_of
+    from lakehouse.sinks.outlets import delivery_of, runner_of
 
     settings = load_settings()
     outlets, tables = _select_outlets(settings, exports), declared_tables(settings)
+    if print_statements:
+        deliveries = [delivery_of(settings, selected, tables) for selected in outlets if isinstance(selected, Sink)]
+        return print_line("\n".join(f"{line};" for delivery in deliveries for line in delivery.statements()))
     updates, errors = list["OutletUpdate"](), list[LakehouseError]()
     with broker_of(settings, outlets):
         for selected in outlets:
@@ -77,6 +84,7 @@ def export(
         raise errors[0]
     if errors:
         raise LakehouseError(f"{len(errors)} exports failed: {' '.join(map(str, errors))}") from errors[0]
+    return None
 
 
 def _select_outlets(settings: "Settings", names: list[str] | None) -> "list[Outlet]":

@@ -105,6 +105,10 @@ class Delivery(ABC):
     def equals_table(self) -> Finding:
         """Compare every value of the target with the version of the table that it has."""
 
+    @abstractmethod
+    def statements(self) -> list[str]:
+        """What a run does in the target, as text."""
+
     def source(self) -> SourceRows:
         """The table as it is now. ``TableError`` if it does not exist."""
         ledger = ledger_of(self.settings, self.sink.of)

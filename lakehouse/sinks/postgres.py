@@ -4,7 +4,7 @@ A lock of the transaction allows one run at a time: the next one reads the progr
 come through COPY into a temporary table, and from there into the target, so that its indexes, views and grants stay.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +21,7 @@ from lakehouse.query.connections import quoted_name
 from lakehouse.sinks.changed_rows import GONE, SourceRows
 from lakehouse.sinks.copied_rows import Copied, column_type, copy_rows
 from lakehouse.sinks.delivery import Delivery, Differences, SinkUpdate, TargetState, Written, as_of
+from lakehouse.sinks.postgres_sql import STAGE, TargetSql
 from lakehouse.sinks.progress import TargetProgress, open_connection, read_progress, table_of, table_of_progress
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ _COLUMNS = (
     "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
     " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
 )
-_STAGE = "lakehouse_stage"
 _MANY_ROWS = 10_000  # with fewer, a plan without statistics is as quick
 
 
@@ -66,6 +66,10 @@ class PostgresDelivery(Delivery):
             with as_of(target.source, consumption.version).open(None) as batches:
                 return self._finding(consumption.version, target.find_differences(batches))
 
+    def statements(self) -> list[str]:
+        """The statements of a first run and of each later one, without connecting."""
+        return sql_of(self.source()).statements
+
     def _state_of(self, target: "PostgresTarget") -> TargetState:
         consumed = target.progress.consumed if target.progress else None
         has_other_columns = consumed is not None and bool(target.preparation)
@@ -86,18 +90,15 @@ class PostgresTarget:
     sink: Sink
     source: SourceRows
 
-    @property
-    def _name(self) -> str:
-        return ".".join(map(quoted_name, table_of(self.sink).full_name.split(".")))
+    @cached_property
+    def sql(self) -> TargetSql:
+        """The statements of the target."""
+        return sql_of(self.source)
 
     @cached_property
     def _stored_types(self) -> Mapping[str, str]:
         """The columns that the target has now; none if it does not exist."""
-        return dict(self._rows(_COLUMNS, self._name))
-
-    @cached_property
-    def _types(self) -> Mapping[str, str]:
-        return {name: column_type(type_) for name, type_ in self.source.columns.items()}
+        return dict(self._rows(_COLUMNS, self.sql.name))
 
     @cached_property
     def progress(self) -> TargetProgress | None:
@@ -107,7 +108,7 @@ class PostgresTarget:
     @property
     def _is_new(self) -> bool:
         """Whether the target has to be created, first or because other columns identify its rows."""
-        return self.progress is None or tuple(self.progress.identity) != self.source.target_identity
+        return self.progress is None or tuple(self.progress.identity) != self.sql.identity
 
     @cached_property
     def preparation(self) -> list[str]:
@@ -115,27 +116,16 @@ class PostgresTarget:
 
         Raises ``TableError`` if somebody added a column of the same name.
         """
-        stored_types = self._stored_types
         if self._is_new or self.progress is None:
-            drop = [f"DROP TABLE {self._name}"] if stored_types else []
-            return [*drop, f"CREATE TABLE {self._name} ({_definitions(self._types)})"]
-        foreign_names = [name for name in self._types if name in stored_types and name not in self.progress.columns]
+            return [*([f"DROP TABLE {self.sql.name}"] if self._stored_types else []), self.sql.create]
+        foreign_names = self.sql.types.keys() & self._stored_types.keys() - {*self.progress.columns}
         if foreign_names:
-            message = f"Sink {self.sink.name}: {self.sink.to.place} has a column {foreign_names[0]} that no sink made"
+            name = min(foreign_names)
+            message = f"Sink {self.sink.name}: {self.sink.to.place} has a column {name} that no sink made"
             raise TableError(message, action="Rename that column, or leave it out with columns= of the sink.")
-        former_names = [name for name in self.progress.columns if name in stored_types and name not in self._types]
-        actions = [f"DROP COLUMN {quoted_name(name)}" for name in former_names]
-        for name, type_ in self._types.items():
-            if name not in stored_types:
-                actions.append(f"ADD COLUMN {_definitions({name: type_})}")
-            elif stored_types[name] != type_:
-                actions.append(self._change_type(name, type_))
-        return [f"ALTER TABLE {self._name} {', '.join(actions)}"] if actions else []
-
-    def _change_type(self, name: str, type_: str) -> str:
-        """Return the action that changes the type of a column; values are written afterwards, except those of a key."""
-        value = quoted_name(name) if name in self.source.target_identity else "NULL"
-        return f"ALTER COLUMN {quoted_name(name)} TYPE {type_} USING {value}::{type_}"
+        own_names = [name for name in self.progress.columns if name in self._stored_types]
+        former_names = [name for name in own_names if name not in self.sql.types]
+        return self.sql.change_columns(self._stored_types, former_names)
 
     def replace_rows(self, batches: Iterable[pa.RecordBatch]) -> Written:
         """Bring the target from any state to these rows; one that is equal is not written.
@@ -143,97 +133,46 @@ class PostgresTarget:
         What blocks its readers comes last: changes of columns.
         """
         if not self._stored_types:
-            self._run(self.preparation[0])
-            copied = self._copy(batches, self._name)
-            self._run(self._identity_statement)
+            self._run(self.sql.create)
+            copied = self._copy(batches, self.sql.name)
+            self._run(self.sql.add_identity)
             return Written(copied.rows, 0)
         self._stage(batches)
-        for statement in (*self.preparation, *([self._identity_statement] if self._is_new else [])):
+        for statement in (*self.preparation, *([self.sql.add_identity] if self._is_new else [])):
             self._run(statement)
-        missing = f"NOT EXISTS (SELECT FROM {_STAGE} s WHERE {self._same_identity})"
-        deleted = self._run(f"DELETE FROM {self._name} t WHERE {missing}")
-        return Written(self._run(self._upsert), deleted)
+        deleted = self._run(self.sql.delete_missing)
+        return Written(self._run(self.sql.upsert), deleted)
 
     def apply_changes(self, batches: Iterable[pa.RecordBatch]) -> Written:
         """Write rows that changed, and delete those that are gone."""
-        copied, deleted = self._stage(batches), 0
-        if copied.gone_rows:
-            condition = f"s.{GONE} AND {self._same_identity}"
-            deleted = self._run(f"DELETE FROM {self._name} t USING {_STAGE} s WHERE {condition}")
-        return Written(self._run(self._upsert) if copied.rows > copied.gone_rows else 0, deleted)
+        copied = self._stage(batches)
+        deleted = self._run(self.sql.delete_gone) if copied.gone_rows else 0
+        return Written(self._run(self.sql.upsert) if copied.rows > copied.gone_rows else 0, deleted)
 
     def record_progress(self, consumed: Consumed, run: str) -> None:
         """Record that the target has a version of the table."""
-        name = table_of_progress(table_of(self.sink))
         if self.progress is None:
-            self._run(
-                f"CREATE TABLE IF NOT EXISTS {name} (target text PRIMARY KEY, sink text NOT NULL,"
-                " table_id text NOT NULL, version bigint NOT NULL, commit_id text, columns text[] NOT NULL,"
-                " identity text[] NOT NULL, run text NOT NULL, updated_at timestamptz NOT NULL)"
-            )
-        names = ("sink", "table_id", "version", "commit_id", "columns", "identity", "run", "updated_at")
-        values = (self.sink.name, consumed.table_id, consumed.version, consumed.commit)
-        lists = ([*self.source.columns], [*self.source.target_identity])
-        self.connection.execute(
-            f"INSERT INTO {name} (target, {', '.join(names)})"
-            f" VALUES (%s, %s, %s, %s, %s, %s, %s, %s, now()) ON CONFLICT (target) DO UPDATE SET"
-            f" {', '.join(f'{name} = excluded.{name}' for name in names)}".encode(),
-            (table_of(self.sink).full_name, *values, *lists, run),
-        )
+            self._run(self.sql.create_progress)
+        target, version = table_of(self.sink).full_name, (consumed.table_id, consumed.version, consumed.commit)
+        values = (target, self.sink.name, *version, [*self.sql.types], [*self.sql.identity], run)
+        self.connection.execute(self.sql.record_progress.encode(), values)
 
     def find_differences(self, batches: Iterable[pa.RecordBatch]) -> Differences:
         """Compare the target with these rows, in every value."""
         self._stage(batches)
-        both = f"t.ctid IS NOT NULL AND s.ctid IS NOT NULL AND {self._differs_from('s')}"
-        conditions = ("t.ctid IS NULL", "s.ctid IS NULL", both)
-        counts = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in conditions)
-        joined = f"{_STAGE} s FULL JOIN {self._name} t ON {self._same_identity}"
-        return Differences(*self._rows(f"SELECT {counts} FROM {joined}")[0])
-
-    @property
-    def _identity_statement(self) -> str:
-        """The statement that makes the identity unique; groups of a rollup may have NULL, all others have none."""
-        names = ", ".join(map(quoted_name, self.source.target_identity))
-        if self.source.identity.can_be_null:
-            return f"CREATE UNIQUE INDEX ON {self._name} ({names}) NULLS NOT DISTINCT"
-        return f"ALTER TABLE {self._name} ADD PRIMARY KEY ({names})"
-
-    @property
-    def _same_identity(self) -> str:
-        """The condition that a row of the target and one of the stage have the same identity."""
-        names = [*map(quoted_name, self.source.target_identity)]
-        if self.source.identity.can_be_null:  # as text, NULL equals NULL, and many rows can be joined at once
-            return f"{_row('t', names)}::text = {_row('s', names)}::text"
-        return " AND ".join(f"t.{name} = s.{name}" for name in names)
-
-    def _differs_from(self, row: str) -> str:
-        """The condition that a value of the target differs from that of another ``row``; 0.0 and -0.0 differ too."""
-        names = [*map(quoted_name, self.source.columns)]
-        return f"{_row('t', names)}::text IS DISTINCT FROM {_row(row, names)}::text"
-
-    @property
-    def _upsert(self) -> str:
-        names = [*map(quoted_name, self.source.columns)]
-        identity = [*map(quoted_name, self.source.target_identity)]
-        changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in identity)
-        update = f"UPDATE SET {changes} WHERE {self._differs_from('excluded')}" if changes else "NOTHING"
-        rows = f"SELECT {', '.join(names)} FROM {_STAGE} s WHERE NOT s.{GONE}"
-        conflict = f"ON CONFLICT ({', '.join(identity)}) DO {update}"
-        return f"INSERT INTO {self._name} AS t ({', '.join(names)}) {rows} {conflict}"
+        return Differences(*self._rows(self.sql.count_differences)[0])
 
     def _stage(self, batches: Iterable[pa.RecordBatch]) -> Copied:
-        definitions = _definitions({**self._types, GONE: "boolean"})
-        self._run(f"CREATE TEMPORARY TABLE {_STAGE} ({definitions}) ON COMMIT DROP")
-        copied = self._copy(batches, _STAGE, (GONE,))
+        self._run(self.sql.create_stage)
+        copied = self._copy(batches, STAGE, GONE)
         if copied.rows > _MANY_ROWS:
-            self._run(f"ANALYZE {_STAGE}")
+            self._run(f"ANALYZE {STAGE}")
         return copied
 
-    def _copy(self, batches: Iterable[pa.RecordBatch], name: str, more_columns: Sequence[str] = ()) -> Copied:
-        columns = [*self.source.columns, *more_columns]
-        statement = f"COPY {name} ({', '.join(map(quoted_name, columns))}) FROM STDIN (FORMAT csv)"
+    def _copy(self, batches: Iterable[pa.RecordBatch], name: str, *more_columns: str) -> Copied:
+        statement = self.sql.copy(name, *more_columns)
         with self.connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
-            return copy_rows(batches, columns, self.source.target_identity, copy.write)
+            return copy_rows(batches, [*self.sql.types, *more_columns], self.sql.identity, copy.write)
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         return self.connection.execute(query.encode(), values or None).fetchall()
@@ -243,9 +182,9 @@ class PostgresTarget:
         return self.connection.execute(statement.encode()).rowcount
 
 
-def _row(table: str, names: Iterable[str]) -> str:
-    return f"ROW({', '.join(f'{table}.{name}' for name in names)})"
-
-
-def _definitions(types: Mapping[str, str]) -> str:
-    return ", ".join(f"{quoted_name(name)} {type_}" for name, type_ in types.items())
+def sql_of(source: SourceRows) -> TargetSql:
+    """Return the statements of the target of a sink, as its table is now."""
+    table = table_of(source.sink)
+    types = {name: column_type(type_) for name, type_ in source.columns.items()}
+    name = ".".join(map(quoted_name, table.full_name.split(".")))
+    return TargetSql(name, table_of_progress(table), types, source.target_identity, source.identity.can_be_null)

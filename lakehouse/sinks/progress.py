@@ -96,7 +96,8 @@ def read_progress(connection: "Connection[Any]", sink: Sink, *, exists: bool) ->
     Raises ``TableError`` if it belongs to something else.
     """
     name = table_of_progress(table_of(sink))
-    query = f"SELECT sink, table_id, version, commit_id, columns, identity FROM {name} WHERE target = %s"
+    place = name.replace("%", "%%")
+    query = f"SELECT sink, table_id, version, commit_id, columns, identity FROM {place} WHERE target = %s"
     (has_table,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() or (False,)
     row = connection.execute(query.encode(), [table_of(sink).full_name]).fetchone() if has_table else None
     problem = "exists already, and no sink created it" if exists and not row else ""

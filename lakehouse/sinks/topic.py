@@ -68,6 +68,12 @@ class TopicDelivery(Delivery):
             contents.add_rows((change.key, change.value) for change in changes_of(batches, source))
             return self._finding(state.consumption.version, contents.count_differences())
 
+    def statements(self) -> list[str]:
+        """What a run sends, as text."""
+        names = ", ".join(self.source().target_identity)
+        sent = f"a record for each changed row to topic {self._target.name}, with {names} as its key"
+        return ["BEGIN", f"send {sent}", f"send the version to topic {progress_topic(self._target.name)}", "COMMIT"]
+
     def state_of(self, marker: Marker | None, source: SourceRows, identity: str) -> TargetState:
         """Return how far the topic is that has this ``identity`` now; ``TableError`` if another sink writes it."""
         if marker and marker["sink"] != self.sink.name:

@@ -88,6 +88,10 @@ def test_the_command_and_the_status_have_sinks(target: Target, monkeypatch: pyte
     assert main.run(["export"]) == 0
     assert "sales_in_postgres   sales               0   whole      3         0     0" in capsys.readouterr().out
     assert target.stored_rows() == target.table_rows()
+    assert main.run(["export", "--print"]) == 0
+    statements = capsys.readouterr().out
+    assert 'CREATE TABLE "public"."sales" ("id" text, "price" double precision, "sold_at" timestamp with' in statements
+    assert 'ALTER TABLE "public"."sales" ADD PRIMARY KEY ("id");' in statements
 
 
 def test_status_and_maintenance_know_how_far_a_sink_is(target: Target) -> None:

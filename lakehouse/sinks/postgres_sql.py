@@ -1,0 +1,143 @@
+"""The statements of a sink in PostgreSQL. Makes text; no input or output."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lakehouse.query.connections import quoted_name
+from lakehouse.sinks.changed_rows import GONE
+
+STAGE = "lakehouse_stage"
+"""The temporary table with the rows of a run."""
+_PROGRESS_COLUMNS = {
+    "sink": "text NOT NULL",
+    "table_id": "text NOT NULL",
+    "version": "bigint NOT NULL",
+    "commit_id": "text",
+    "columns": "text[] NOT NULL",
+    "identity": "text[] NOT NULL",
+    "run": "text NOT NULL",
+}
+
+
+@dataclass(frozen=True)
+class TargetSql:
+    """The statements for one target: its quoted ``name``, the types of its columns, and what identifies a row.
+
+    ``progress`` is the quoted name of the table with the progress. ``can_be_null``: a part of the identity may be NULL.
+    """
+
+    name: str
+    progress: str
+    types: Mapping[str, str]
+    identity: tuple[str, ...]
+    can_be_null: bool
+
+    @property
+    def statements(self) -> list[str]:
+        """What the first run does, and each later one with changes, in order."""
+        first = [self.create, self.copy(self.name), self.add_identity, self.create_progress, self.record_progress]
+        later = [self.create_stage, self.copy(STAGE, GONE), self.delete_gone, self.upsert, self.record_progress]
+        return [*first, *later]
+
+    @property
+    def create(self) -> str:
+        """Create the target, without a key: rows are copied before it has one."""
+        return f"CREATE TABLE {self.name} ({definitions(self.types)})"
+
+    @property
+    def add_identity(self) -> str:
+        """Make the identity unique; groups of a rollup may have NULL, all others have none."""
+        names = ", ".join(map(quoted_name, self.identity))
+        if self.can_be_null:
+            return f"CREATE UNIQUE INDEX ON {self.name} ({names}) NULLS NOT DISTINCT"
+        return f"ALTER TABLE {self.name} ADD PRIMARY KEY ({names})"
+
+    def change_columns(self, stored_types: Mapping[str, str], former_names: Iterable[str]) -> list[str]:
+        """Drop former columns, and add or change those that are not stored so; values are written afterwards."""
+        actions = [f"DROP COLUMN {quoted_name(name)}" for name in former_names]
+        for name, type_ in self.types.items():
+            if name not in stored_types:
+                actions.append(f"ADD COLUMN {definitions({name: type_})}")
+            elif stored_types[name] != type_:
+                value = quoted_name(name) if name in self.identity else "NULL"
+                actions.append(f"ALTER COLUMN {quoted_name(name)} TYPE {type_} USING {value}::{type_}")
+        return [f"ALTER TABLE {self.name} {', '.join(actions)}"] if actions else []
+
+    @property
+    def create_stage(self) -> str:
+        """Create the table for the rows of a run."""
+        return f"CREATE TEMPORARY TABLE {STAGE} ({definitions({**self.types, GONE: 'boolean'})}) ON COMMIT DROP"
+
+    def copy(self, name: str, *more_columns: str) -> str:
+        """Copy rows into a table, with further columns after those of the target."""
+        columns = ", ".join(map(quoted_name, (*self.types, *more_columns)))
+        return f"COPY {name} ({columns}) FROM STDIN (FORMAT csv)"
+
+    @property
+    def delete_gone(self) -> str:
+        """Delete the rows of which the stage says that they are gone."""
+        return f"DELETE FROM {self.name} t USING {STAGE} s WHERE s.{quoted_name(GONE)} AND {self._same_identity}"
+
+    @property
+    def delete_missing(self) -> str:
+        """Delete the rows that the stage does not have."""
+        return f"DELETE FROM {self.name} t WHERE NOT EXISTS (SELECT FROM {STAGE} s WHERE {self._same_identity})"
+
+    @property
+    def upsert(self) -> str:
+        """Insert or update the rows of the stage that are not in the target so."""
+        names, identity = [*map(quoted_name, self.types)], [*map(quoted_name, self.identity)]
+        changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in identity)
+        update = f"UPDATE SET {changes} WHERE {self._differs_from('excluded')}" if changes else "NOTHING"
+        rows = f"SELECT {', '.join(names)} FROM {STAGE} s WHERE NOT s.{quoted_name(GONE)}"
+        conflict = f"ON CONFLICT ({', '.join(identity)}) DO {update}"
+        return f"INSERT INTO {self.name} AS t ({', '.join(names)}) {rows} {conflict}"
+
+    @property
+    def count_differences(self) -> str:
+        """Count the rows of the stage that the target misses, that only it has, and that have other values."""
+        both = f"t.ctid IS NOT NULL AND s.ctid IS NOT NULL AND {self._differs_from('s')}"
+        conditions = ("t.ctid IS NULL", "s.ctid IS NULL", both)
+        counts = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in conditions)
+        return f"SELECT {counts} FROM {STAGE} s FULL JOIN {self.name} t ON {self._same_identity}"
+
+    @property
+    def create_progress(self) -> str:
+        """Create the table with the progress of the targets in the schema."""
+        columns = "".join(f"{name} {type_}, " for name, type_ in _PROGRESS_COLUMNS.items())
+        target, time = "target text PRIMARY KEY", "updated_at timestamptz NOT NULL"
+        return f"CREATE TABLE IF NOT EXISTS {self.progress} ({target}, {columns}{time})"
+
+    @property
+    def record_progress(self) -> str:
+        """Record the version of the target; has a place for its name and for each column of the progress."""
+        names = [*_PROGRESS_COLUMNS, "updated_at"]
+        places = "%s, " * (len(_PROGRESS_COLUMNS) + 1)
+        changes = ", ".join(f"{name} = excluded.{name}" for name in names)
+        table = self.progress.replace("%", "%%")
+        return (
+            f"INSERT INTO {table} (target, {', '.join(names)}) VALUES ({places}now()) ON CONFLICT (target) DO UPDATE"
+            f" SET {changes}"
+        )
+
+    @property
+    def _same_identity(self) -> str:
+        """The condition that a row of the target and one of the stage have the same identity."""
+        names = [*map(quoted_name, self.identity)]
+        if self.can_be_null:  # as text, NULL equals NULL, and many rows can be joined at once
+            return f"{_row('t', names)}::text = {_row('s', names)}::text"
+        return " AND ".join(f"t.{name} = s.{name}" for name in names)
+
+    def _differs_from(self, row: str) -> str:
+        """The condition that a value of the target differs from that of another ``row``; 0.0 and -0.0 differ too."""
+        names = [*map(quoted_name, self.types)]
+        return f"{_row('t', names)}::text IS DISTINCT FROM {_row(row, names)}::text"
+
+
+def definitions(types: Mapping[str, str]) -> str:
+    """Return the columns of a statement that creates or adds them."""
+    return ", ".join(f"{quoted_name(name)} {type_}" for name, type_ in types.items())
+
+
+def _row(table: str, names: Iterable[str]) -> str:
+    return f"ROW({', '.join(f'{table}.{name}' for name in names)})"

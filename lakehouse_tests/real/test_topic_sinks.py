@@ -1,6 +1,7 @@
 """What a sink sends to a topic: each change once, in order, and the difference if changes cannot be continued."""
 
 import json
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from lakehouse.declaration import ChangesTopic, Sink
 from lakehouse.errors import TableError
@@ -18,8 +20,11 @@ from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.sinks.delivery import SinkUpdate
 from lakehouse.sinks.topic import TopicDelivery
+from lakehouse_tests.helpers.brokers.streams import Stream
+from lakehouse_tests.helpers.pages import HOW_TO, run_examples
 from lakehouse_tests.helpers.tables.delivered import BY_ID
 from lakehouse_tests.helpers.tables.exported import append, day, delete, merge
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 
 @dataclass(frozen=True)
@@ -142,3 +147,21 @@ def test_records_that_are_missing_are_found_and_sent(target: TopicTarget) -> Non
     assert (finding.passed, "1 rows are missing" in finding.detail) == (False, True)
     assert target.update(whole=True).rows == 1
     assert target.delivery.equals_table().passed
+
+
+@pytest.mark.invariant("10.14")
+def test_a_table_follows_the_changes_of_another_one(target: TopicTarget, spark: SparkSession) -> None:
+    """As the page says: the topic of a sink is the source of a table, also in another lakehouse."""
+    page = (HOW_TO / "changes-topic.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {"__file__": "followed.py"}
+    run_examples("changes-topic.md", re.findall(r"```python\n(.*?)```", page, re.DOTALL), names)
+    target.update()
+    followed = redeclare(names["followed"], name=f"f_{uuid4().hex[:12]}", topic=target.sink.to.name)
+    follower = Stream(spark, target.settings, followed)
+    follower.merge()
+    merge(target.settings, ("a", 1.5, day(1)), ("d", 4.0, day(3)))
+    delete(target.settings, "id = 'b'")
+    target.update()
+    follower.merge()
+    rows = follower.context.merged.rows().select("id", "price").collect()
+    assert {row.id: row.price for row in rows} == target.table_rows()

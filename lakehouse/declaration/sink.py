@@ -98,6 +98,8 @@ class Sink(OutletParts):
         """What is wrong with it, with any table."""
         yield from super().own_problems()
         yield from listed_twice(self.columns)
+        for name in (name for name in self.columns if name.startswith("_")):
+            yield f"{name} is a column of lakehouse", "Remove it from columns: what identifies a row is always written."
         yield from self.to.name_problems(self.columns)
 
     def table_problems(self, table: OutletTable) -> Iterator[Problem]:

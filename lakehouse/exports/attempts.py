@@ -38,7 +38,7 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The value of the folder for rows without a time, as Spark and Hive name it."""
 
 _BATCH_ROWS = 2_048  # the fewest of DuckDB: a row may be as large as a record
-_MEMORY = "1GB"  # more rows than fit are sorted on the disk
+MEMORY = "1GB"  # more rows than fit are sorted on the disk
 SOURCE = "source"  # the name of what rows are selected from
 _STARTS = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "month": "%Y-%m-01", "year": "%Y-01-01"}
 _CHANGE_TYPE, _CHANGE_VERSION, _CHANGE_TIME = CHANGE_COLUMNS
@@ -121,7 +121,7 @@ def select_rows(
     What does not fit into memory goes into ``spill``, by default into the home. Raises ``duckdb.Error``.
     """
     with connect(settings, reads_tables=isinstance(source, str)) as connection:
-        run_statement(connection, f"SET memory_limit = {quoted_text(_MEMORY)}")
+        run_statement(connection, f"SET memory_limit = {quoted_text(MEMORY)}")
         if spill:
             run_statement(connection, f"SET temp_directory = {quoted_text(str(spill))}")
         if isinstance(source, str):

@@ -6,12 +6,13 @@ that topic writes: an open transaction of another one would hide it. A sender th
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from itertools import islice
-from typing import Any, NamedTuple, Protocol
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import InvalidProducerEpoch, MessageSizeTooLargeError, ProducerFenced
+from aiokafka.errors import InvalidProducerEpoch, KafkaError, MessageSizeTooLargeError, ProducerFenced
 
 from lakehouse.errors import ConflictError, TopicError
 from lakehouse.kafka.clients import Clients
@@ -22,11 +23,13 @@ from lakehouse.kafka.state import PATIENCE
 from lakehouse.settings import Settings
 
 _TRANSACTION_MS = 600_000  # brokers allow 900,000 by default
-_RECORDS_AT_ONCE = 5_000  # that wait for an acknowledgement
+_RECORDS_AT_ONCE, _BYTES_AT_ONCE = 5_000, 8_000_000  # that wait for an acknowledgement
+_STALL_SECONDS = 30.0
 _POLL_MS = 1_000
 _KEY = b"progress"
+T = TypeVar("T")
 Marker = dict[str, Any]
-Pairs = list[tuple[bytes, bytes | None]]
+Pairs = Sequence[tuple[bytes | None, bytes | None]]
 
 
 class Step(NamedTuple):
@@ -79,10 +82,7 @@ def send_steps(settings: Settings, topic: str, sender: Sender) -> None:
                 async for records in _read_committed(clients, topic):
                     sender.add_contents(records)
             for step in sender.steps():
-                async with producer.transaction():
-                    await _send(producer, topic, step.records)
-                    value = json.dumps(step.marker()).encode()
-                    await producer.send_and_wait(progress_topic(topic), value, _KEY)
+                await _send_step(producer, topic, step)
 
     ask(settings, None, send)
 
@@ -97,18 +97,40 @@ def read_contents(settings: Settings, topic: str, add: Callable[[Pairs], None]) 
     ask(settings, None, read)
 
 
+async def _send_step(producer: AIOKafkaProducer, topic: str, step: Step) -> None:
+    await _within(producer.begin_transaction())
+    try:
+        await _send(producer, topic, step.records)
+        await _within(producer.send_and_wait(progress_topic(topic), json.dumps(step.marker()).encode(), _KEY))
+    except BaseException:
+        with suppress(TimeoutError, KafkaError):
+            await _within(producer.abort_transaction())
+        raise
+    await _within(producer.commit_transaction())
+
+
 async def _send(producer: AIOKafkaProducer, topic: str, records: Iterable[RawRecord]) -> None:
-    iterator = iter(records)
-    while part := [*islice(iterator, _RECORDS_AT_ONCE)]:
-        futures = []
-        for record in part:
-            try:
-                futures.append(await producer.send(topic, record.value, record.key, headers=list(record.headers)))
-            except MessageSizeTooLargeError:
-                fact = f"The row {(record.key or b'').decode()} has more bytes than the broker accepts in a record"
-                action = "Raise max.request.size and the limit of the topic, or leave columns out with columns=."
-                raise TopicError(fact, where=f"topic {topic}", action=action) from None
-        await asyncio.gather(*futures)
+    """Send records, and wait for their acknowledgements before too many are on their way."""
+    futures, size = list["asyncio.Future[Any]"](), 0
+    for record in records:
+        try:
+            sending = producer.send(topic, record.value, record.key, headers=list(record.headers))
+            futures.append(await _within(sending))
+        except MessageSizeTooLargeError:
+            fact = f"The row {(record.key or b'').decode()} has more bytes than the broker accepts in a record"
+            action = "Raise max.request.size and the limit of the topic, or leave columns out with columns=."
+            raise TopicError(fact, where=f"topic {topic}", action=action) from None
+        size += len(record.value or b"")
+        if len(futures) >= _RECORDS_AT_ONCE or size >= _BYTES_AT_ONCE:
+            await _within(asyncio.gather(*futures))
+            futures, size = [], 0
+    await _within(asyncio.gather(*futures))
+
+
+async def _within(step: Awaitable[T]) -> T:
+    """Await a step; ``TimeoutError`` if the broker does not answer for long."""
+    async with asyncio.timeout(_STALL_SECONDS):
+        return await step
 
 
 async def _read_marker(clients: Clients, topic: str) -> Marker | None:
@@ -119,19 +141,29 @@ async def _read_marker(clients: Clients, topic: str) -> Marker | None:
 
 
 async def _read_committed(clients: Clients, topic: str) -> AsyncIterator[Pairs]:
-    """Yield the committed records of a topic up to its present end, one partition after another in each part."""
-    async with clients.open(AIOKafkaConsumer, isolation_level="read_committed", enable_auto_commit=False) as consumer:
+    """Yield the committed records of a topic up to its present end, one partition after another in each part.
+
+    Raises ``TopicError`` if the topic does not exist, ``TimeoutError`` if the broker does not answer for long, and an
+    error of the client if records expire meanwhile: none is left out.
+    """
+    options = {"isolation_level": "read_committed", "auto_offset_reset": "none", "enable_auto_commit": False}
+    async with clients.open(AIOKafkaConsumer, **options) as consumer:
         await consumer._client.set_topics([topic])
         partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        if not partitions:
+            raise TopicError("The topic does not exist", where=f"topic {topic}", action="Run it again.")
+        ends, starts = await consumer.end_offsets(partitions), await consumer.beginning_offsets(partitions)
         consumer.assign(partitions)
-        ends = await consumer.end_offsets(partitions)
-        starts = await consumer.beginning_offsets(partitions)
+        for partition in partitions:  # at once: the client would begin where the topic ends
+            consumer.seek(partition, starts[partition])
         open_partitions = {partition for partition in partitions if starts[partition] < ends[partition]}
-        await consumer.seek_to_beginning(*partitions)
+        last_answer = time.monotonic()
         while open_partitions:
             parts = await consumer.getmany(*open_partitions, timeout_ms=_POLL_MS)
             for records in parts.values():
                 yield [(record.key, record.value) for record in records]
-            for partition in [*open_partitions]:
-                if await consumer.position(partition) >= ends[partition]:
-                    open_partitions.remove(partition)
+            ended = {part for part in open_partitions if await _within(consumer.position(part)) >= ends[part]}
+            last_answer = time.monotonic() if parts or ended else last_answer
+            if time.monotonic() - last_answer > _STALL_SECONDS:
+                raise TimeoutError
+            open_partitions -= ended

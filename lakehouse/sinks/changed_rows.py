@@ -105,7 +105,9 @@ class SourceRows:
     def _version_sql(self) -> str:
         row = f"row({', '.join(map(self._expression, self.columns))})"
         window = f"PARTITION BY {self._key_sql}, {_CHANGE_VERSION}"
-        is_equal = f"count(*) OVER ({window}) > 1 AND min({row}) OVER ({window}) = max({row}) OVER ({window})"
+        texts = (row, f"CAST({row} AS VARCHAR)")  # 0.0 and -0.0 are equal, but have other texts
+        equal = (f"min({text}) OVER ({window}) = max({text}) OVER ({window})" for text in texts)
+        is_equal = " AND ".join([f"count(*) OVER ({window}) > 1", *equal])
         last = f"row_number() OVER ({window} ORDER BY {GONE}) = 1"
         changes = f"{self._with_gone} QUALIFY {last} AND NOT ({is_equal})"
         return f"SELECT {self._without_gone_values}, {GONE}, {VERSION} FROM ({changes}) ORDER BY {VERSION}"

@@ -77,13 +77,23 @@ def copy_rows(
     Raises ``TableError``, which names the row by its identity, if PostgreSQL cannot hold a text.
     """
     rows = gone_rows = 0
-    for batch in batches:
+    for read_batch in batches:
+        batch = _without_impossible(read_batch, identity)
         keys = batch.select([*identity])
         arrays = [_texts_of(name, batch.column(name), keys) for name in names]
         csv.write_csv(pa.record_batch(arrays, names=[*names]), _Stream(write), _OPTIONS)
         rows += len(batch)
         gone_rows += pc.sum(batch.column(GONE)).as_py() or 0
     return Copied(rows, gone_rows)
+
+
+def _without_impossible(batch: pa.RecordBatch, identity: Sequence[str]) -> pa.RecordBatch:
+    """Leave out rows that are gone, and that PostgreSQL never had, because their identity has the character NUL."""
+    for name in identity:
+        if _TYPES.get(batch.column(name).type) == "text":
+            has_nul = pc.fill_null(pc.match_substring(batch.column(name).cast(pa.string()), "\x00"), False)
+            batch = batch.filter(pc.invert(pc.and_(has_nul, batch.column(GONE))))
+    return batch
 
 
 def _texts_of(name: str, column: pa.Array, keys: pa.RecordBatch) -> pa.Array:

@@ -38,10 +38,14 @@ _EQUAL = Differences(0, 0, 0)
 
 
 class TargetState(NamedTuple):
-    """How far a target is, and ``reason``: why it has to be compared as a whole; ``None`` if it can be continued."""
+    """How far a target is, and ``reason``: why it has to be compared as a whole; ``None`` if it can be continued.
+
+    ``has_rows``: it may have rows, also if it has no version as a whole.
+    """
 
     consumption: Consumption
     reason: str | None
+    has_rows: bool
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ class Delivery(ABC):
 
     def replace_versions(self, run: str = "") -> SinkUpdate | None:
         """Delete from the target what was erased from the table; ``None`` if it has nothing."""
-        return self.update(run) if self.look().consumption.consumed else None
+        return self.update(run) if self.look().has_rows else None
 
     @abstractmethod
     def look(self) -> TargetState:
@@ -126,7 +130,7 @@ class Delivery(ABC):
             reason = "its columns changed"
         elif not consumption.has_source:
             reason = f"{self.sink.of} was created again, or restored from a backup"
-        return TargetState(consumption, reason)
+        return TargetState(consumption, reason, has_rows=consumed is not None)
 
     def announce(self, state: TargetState) -> None:
         """Say why all rows are compared."""

@@ -6,7 +6,7 @@ come through COPY into a temporary table, and from there into the target, so tha
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -63,8 +63,9 @@ class PostgresDelivery(Delivery):
             consumption = self._state_of(target).consumption
             if consumption.version is None or not consumption.has_source:
                 return self._finding(None)
-            with as_of(target.source, consumption.version).open(None) as batches:
-                return self._finding(consumption.version, target.find_differences(batches))
+            former_target = replace(target, source=as_of(target.source, consumption.version))
+            with former_target.source.open(None) as batches:
+                return self._finding(consumption.version, former_target.find_differences(batches))
 
     def statements(self) -> list[str]:
         """The statements of a first run and of each later one, without connecting."""

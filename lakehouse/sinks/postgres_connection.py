@@ -58,7 +58,7 @@ def connect_verified(psycopg: ModuleType, url: str) -> "Iterator[Connection[Any]
     """
     parts = psycopg.conninfo.conninfo_to_dict(url)
     options: dict[str, Any] = {**_LIMITS, "application_name": "lakehouse"}
-    if "sslmode" not in parts and not _is_local(str(parts.get("host") or parts.get("hostaddr") or "")):
+    if "sslmode" not in parts and not all(_is_local(str(parts.get(name) or "")) for name in ("host", "hostaddr")):
         options["sslmode"] = "verify-full"
         options |= {} if "sslrootcert" in parts else {"sslrootcert": _authorities()}
     options = {name: value for name, value in options.items() if name not in parts}

@@ -59,9 +59,10 @@ class TargetSql:
             if name not in stored_types:
                 actions.append(f"ADD COLUMN {definitions({name: type_})}")
             elif stored_types[name] != type_:
-                value = quoted_name(name) if name in self.identity else "NULL"
-                actions.append(f"ALTER COLUMN {quoted_name(name)} TYPE {type_} USING {value}::{type_}")
-        return [f"ALTER TABLE {self.name} {', '.join(actions)}"] if actions else []
+                actions.append(f"ALTER COLUMN {quoted_name(name)} TYPE {type_} USING NULL::{type_}")
+        has_other_key = any(stored_types[name] != self.types[name] for name in self.identity if name in stored_types)
+        clear = [f"DELETE FROM {self.name}"] if has_other_key else []
+        return [*clear, f"ALTER TABLE {self.name} {', '.join(actions)}"] if actions else []
 
     @property
     def create_stage(self) -> str:
@@ -130,8 +131,8 @@ class TargetSql:
 
     def _differs_from(self, row: str) -> str:
         """The condition that a value of the target differs from that of another ``row``; 0.0 and -0.0 differ too."""
-        names = [*map(quoted_name, self.types)]
-        return f"{_row('t', names)}::text IS DISTINCT FROM {_row(row, names)}::text"
+        names = [quoted_name(name) for name in self.types if name not in self.identity]
+        return f"{_row('t', names)}::text IS DISTINCT FROM {_row(row, names)}::text" if names else "false"
 
 
 def definitions(types: Mapping[str, str]) -> str:

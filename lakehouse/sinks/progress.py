@@ -29,6 +29,7 @@ _SESSION = (
     "SET LOCAL idle_in_transaction_session_timeout = 0",
     "SET LOCAL TimeZone = 'UTC'",
     "SET LOCAL client_encoding = 'UTF8'",
+    "SET LOCAL extra_float_digits = 1",  # rows are compared by the text of their values
 )
 _TABLE = "lakehouse_progress"
 
@@ -129,7 +130,11 @@ def _read_consumed(settings: Settings, sink: Sink) -> Consumed | None:
         with open_connection(settings, sink, locked=False) as connection:
             progress = read_progress(connection, sink, exists=has_target(connection, sink))
         return progress.consumed if progress else None
-    return marker_progress(find_marker(settings, sink.to.name))
+    marker = find_marker(settings, sink.to.name)
+    if marker and marker["topic"] != topic_identity(settings, sink.to.name):
+        fact, action = f"The {sink.to.place} is not the one that was sent to", f"Run: lakehouse export {sink.name}"
+        raise TopicError(fact, action=action)
+    return marker_progress(marker)
 
 
 def find_marker(settings: Settings, topic: str) -> Marker | None:
@@ -139,6 +144,18 @@ def find_marker(settings: Settings, topic: str) -> Marker | None:
     except TopicError:
         return None
     return read_marker(settings, topic)
+
+
+def topic_identity(settings: Settings, topic: str) -> str:
+    """Return the identity of a topic, which another one of its name does not have, and its number of partitions.
+
+    Empty if the topic is missing.
+    """
+    try:
+        state = read_topic(settings, topic)
+    except TopicError:
+        return ""
+    return f"{state.source.kind}:{state.source.identity} {len(state.end)}"
 
 
 def marker_progress(marker: Marker | None) -> Consumed | None:

@@ -11,7 +11,7 @@ from lakehouse.declaration.sink import ChangesTopic
 from lakehouse.errors import TableError
 from lakehouse.exports.files import python_values
 from lakehouse.exports.row_texts import json_line
-from lakehouse.kafka import create_named_topic, read_topic
+from lakehouse.kafka import create_named_topic
 from lakehouse.kafka.raw_records import RawRecord
 from lakehouse.kafka.transactions import Marker, Pairs, Step, progress_topic, read_contents, send_steps
 from lakehouse.ledger.audit import Finding
@@ -19,12 +19,12 @@ from lakehouse.ledger.commit_infos import identity_of
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.log import read_commit
-from lakehouse.settings import Settings
 from lakehouse.sinks.changed_rows import GONE, VERSION, SourceRows
 from lakehouse.sinks.delivery import Delivery, SinkUpdate, TargetState, Written, as_of
-from lakehouse.sinks.progress import find_marker, marker_progress
+from lakehouse.sinks.progress import find_marker, marker_progress, topic_identity
 from lakehouse.sinks.topic_contents import TopicContents
 
+_LOOKS = 3  # of a check, while runs send
 _RECORDS = 10_000  # of a transaction, at least, if the changes are of several versions
 _FOR_GOOD = {"cleanup.policy": "compact"}
 
@@ -43,7 +43,7 @@ class TopicDelivery(Delivery):
     def look(self) -> TargetState:
         """Look how far the target is."""
         marker = find_marker(self.settings, self._target.name)
-        return self.state_of(marker, self.source(), topic_identity(self.settings, self._target.name) if marker else "")
+        return self.state_of(marker, self.source(), topic_identity(self.settings, self._target.name))
 
     def deliver(self, run: str, reason: str | None) -> SinkUpdate:
         """Send what changed, whole versions at once; or the difference between the topic and all rows."""
@@ -59,14 +59,18 @@ class TopicDelivery(Delivery):
 
     def equals_table(self) -> Finding:
         """Compare the newest record of each key with the version of the table that the topic has."""
-        state = self.look()
-        if state.consumption.version is None or not state.consumption.has_source:
-            return self._finding(None)
-        source = as_of(self.source(), state.consumption.version)
-        with closing(TopicContents(self.settings)) as contents, source.open(None) as batches:
-            read_contents(self.settings, self._target.name, contents.add)
-            contents.add_rows((change.key, change.value) for change in changes_of(batches, source))
-            return self._finding(state.consumption.version, contents.count_differences())
+        for _ in range(_LOOKS):
+            state = self.look()
+            if state.consumption.version is None or not state.consumption.has_source:
+                return self._finding(None)
+            source = as_of(self.source(), state.consumption.version)
+            with closing(TopicContents(self.settings)) as contents, source.open(None) as batches:
+                read_contents(self.settings, self._target.name, contents.add)
+                contents.add_rows((change.key, change.value) for change in changes_of(batches, source))
+                differences = contents.count_differences()
+            if self.look().consumption.consumed == state.consumption.consumed:  # else a run sent meanwhile
+                break
+        return self._finding(state.consumption.version, differences)
 
     def statements(self) -> list[str]:
         """What a run sends, as text."""
@@ -81,8 +85,16 @@ class TopicDelivery(Delivery):
             raise TableError(message, action="Choose another topic, or delete it and its topic of progress.")
         has_other_columns = marker is not None and marker["columns"] != column_texts(source)
         state = self._state(source.ledger, marker_progress(marker), has_other_columns=has_other_columns)
-        is_other_topic = marker is not None and marker["topic"] != identity
-        return state._replace(reason="the topic was created again") if is_other_topic else state
+        former_identity = marker["topic"] if marker else identity
+        if former_identity.partition(" ")[0] != identity.partition(" ")[0]:
+            state = state._replace(reason="the topic was created again")
+        elif former_identity != identity:
+            message = f"Sink {self.sink.name}: {self.sink.to.place} has another number of partitions than before"
+            action = (
+                "Records of a row would be in two partitions. Delete it and its topic of progress, and run it again."
+            )
+            raise TableError(message, action=action)
+        return state._replace(has_rows=marker is not None)
 
     @property
     def _target(self) -> ChangesTopic:
@@ -198,9 +210,3 @@ def changes_of(batches: Iterable[pa.RecordBatch], source: SourceRows) -> Iterato
 def column_texts(source: SourceRows) -> dict[str, str]:
     """Return the columns of the target with their types, as text."""
     return {name: str(type_) for name, type_ in source.columns.items()}
-
-
-def topic_identity(settings: Settings, topic: str) -> str:
-    """Return what tells a topic from another one of its name."""
-    source = read_topic(settings, topic).source
-    return f"{source.kind}:{source.identity}"

@@ -5,8 +5,10 @@ from itertools import count, islice
 
 import pyarrow as pa
 
+from lakehouse.errors import TableError
+from lakehouse.exports.attempts import MEMORY
 from lakehouse.kafka.transactions import Pairs
-from lakehouse.query.connections import connect, run_statement
+from lakehouse.query.connections import connect, quoted_text, run_statement
 from lakehouse.settings import Settings
 from lakehouse.sinks.delivery import Differences
 
@@ -25,11 +27,18 @@ class TopicContents:
     def __init__(self, settings: Settings) -> None:
         self._connection = connect(settings, reads_tables=False)
         self._numbers = count()
+        run_statement(self._connection, f"SET memory_limit = {quoted_text(MEMORY)}")
         run_statement(self._connection, "CREATE TABLE sent (number BIGINT, key BLOB, digest VARCHAR)")
         run_statement(self._connection, "CREATE TABLE rows (key BLOB, value BLOB)")
 
     def add(self, records: Pairs) -> None:
-        """Add records of the topic, in the order of each key; one without a value deletes the key."""
+        """Add records of the topic, in the order of each key; one without a value deletes the key.
+
+        Raises ``TableError`` if one has no key: no sink sent it.
+        """
+        if any(key is None for key, _ in records):
+            action = "Delete the topic and its topic of progress, and run it again; or choose another topic."
+            raise TableError("The topic of a sink has a record without a key, which no sink sent", action=action)
         self._insert("sent SELECT number, key, coalesce(md5(value), 'deleted')", records)
 
     def add_rows(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:

@@ -1,25 +1,31 @@
 """What a sink sends to a topic: each change once, in order, and the difference if changes cannot be continued."""
 
+import asyncio
 import json
+import random
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from aiokafka.client import AIOKafkaClient
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import ChangesTopic, Sink
 from lakehouse.errors import TableError
-from lakehouse.kafka import PublishOptions, create_named_topic, delete_topic, publish_raw
+from lakehouse.kafka import PublishOptions, add_partitions, create_named_topic, delete_topic, publish_raw
 from lakehouse.kafka.raw_records import RawRecord
-from lakehouse.kafka.transactions import read_contents
+from lakehouse.kafka.transactions import Step, progress_topic, read_contents, send_steps
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.sinks.delivery import SinkUpdate
-from lakehouse.sinks.topic import TopicDelivery
+from lakehouse.sinks.progress import sink_status, topic_identity
+from lakehouse.sinks.topic import TopicDelivery, _Sending
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.pages import HOW_TO, run_examples
 from lakehouse_tests.helpers.tables.delivered import BY_ID
@@ -165,3 +171,73 @@ def test_a_table_follows_the_changes_of_another_one(target: TopicTarget, spark: 
     follower.merge()
     rows = follower.context.merged.rows().select("id", "price").collect()
     assert {row.id: row.price for row in rows} == target.table_rows()
+
+
+def test_records_are_read_from_the_first_one_also_if_the_broker_is_slow(
+    target: TopicTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that finds its place late must not begin at the end of a partition."""
+    sink = replace(target.sink, to=ChangesTopic(target.sink.to.name, partitions=4))
+    target, send, rng = replace(target, sink=sink), AIOKafkaClient.send, random.Random(56)
+    append(target.settings, *((f"s{number}", 1.0, None) for number in range(20)))
+    target.update()
+
+    async def send_late(*arguments: Any, **options: Any) -> Any:
+        await asyncio.sleep(rng.uniform(0, 0.03))
+        return await send(*arguments, **options)
+
+    monkeypatch.setattr(AIOKafkaClient, "send", send_late)
+    for _ in range(12):
+        assert len(target.records()) == 23
+        assert target.update(whole=True).rows == 0
+
+
+def test_a_topic_with_more_partitions_than_before_is_refused(target: TopicTarget) -> None:
+    target.update()
+    add_partitions(target.settings, target.sink.to.name, 3)
+    for whole in (False, True):
+        with pytest.raises(TableError, match="has another number of partitions than before"):
+            target.update(whole=whole)
+
+
+def test_a_number_that_only_changes_its_sign_is_sent(target: TopicTarget) -> None:
+    merge(target.settings, ("a", 0.0, None))
+    target.update()
+    merge(target.settings, ("a", -0.0, None))
+    assert str(target.update().rows) == "1"
+    assert str(target.rows()["a"]) == "-0.0"
+
+
+def test_the_status_and_the_sensor_notice_that_a_topic_is_gone(target: TopicTarget) -> None:
+    target.update()
+    delete_topic(target.settings, target.sink.to.name)
+    assert target.delivery.find_news() == "the topic was created again"
+    state = sink_status(target.settings, target.sink, timedelta(days=7))
+    assert (state.holds_vacuum, "is not the one that was sent to" in (state.problem or "")) == (True, True)
+
+
+def test_a_record_without_a_key_is_named(target: TopicTarget) -> None:
+    target.update()
+    publish_raw(target.settings, target.sink.to.name, [RawRecord(b"mine")], PublishOptions())
+    with pytest.raises(TableError, match="has a record without a key, which no sink sent"):
+        target.update(whole=True)
+
+
+def test_what_is_erased_leaves_a_topic_whose_first_load_was_not_completed(target: TopicTarget) -> None:
+    def fail(*_: object) -> Iterator[Any]:
+        yield Step([RawRecord(b'{"id":"z","price":1.0}', b'{"id":"z"}')], lambda: sending._marker(None))
+        raise RuntimeError("killed")
+
+    sending = _Sending(target.delivery, topic_identity_of(target), "", None)
+    sending.steps = fail  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError):
+        send_steps(target.settings, target.sink.to.name, sending)
+    assert target.delivery.replace_versions()
+    assert target.rows() == target.table_rows()
+
+
+def topic_identity_of(target: TopicTarget) -> str:
+    name = target.sink.to.name
+    for topic in (name, progress_topic(name)):
+        create_named_topic(target.settings, topic, 1)
+    return topic_identity(target.settings, name)

@@ -11,7 +11,7 @@ import pytest
 from lakehouse.declaration import Export
 from lakehouse.defs.followers import TICK_INTERVAL
 from lakehouse.discovery import sort_outlets
-from lakehouse.exports.attempts import _MEMORY
+from lakehouse.exports.attempts import MEMORY
 from lakehouse.exports.exporter import Exporter
 from lakehouse.exports.files import _MAX_ROWS
 from lakehouse.exports.manifests import Manifest
@@ -69,5 +69,5 @@ def test_the_page_names_every_option_and_every_field() -> None:
 
 def test_the_figures_of_the_page_are_those_of_the_code() -> None:
     assert f"About every {TICK_INTERVAL} seconds" in PAGE
-    assert ("one gigabyte" in PAGE, _MEMORY) == (True, "1GB")
+    assert ("one gigabyte" in PAGE, MEMORY) == (True, "1GB")
     assert ("at most one million rows" in PAGE, _MAX_ROWS) == (True, 1_000_000)

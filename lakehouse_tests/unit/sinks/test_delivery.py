@@ -199,3 +199,41 @@ def test_values_that_somebody_changed_are_found_and_corrected(target: Target) ->
     assert (update.rows, update.deleted) == (2, 2)
     assert target.delivery.equals_table().passed
     assert target.stored_rows() == target.table_rows()
+
+
+@pytest.mark.parametrize("rows", [["a", "b"], ["1", "01"]])
+def test_a_key_of_another_type_is_followed(target: Target, rows: list[str]) -> None:
+    folder = Path(target.settings.table_uri("sales"))
+    for number, ids in enumerate((pa.array(rows), pa.array([1, 2], pa.int64()))):
+        folder.rename(folder.with_name(f"former_{number}"))
+        table = pa.table({"id": ids, "price": [1.0, 2.0]})
+        write_deltalake(str(folder), table, configuration={"delta.enableChangeDataFeed": "true"})
+        assert target.update().kind == "whole"
+        assert target.stored_rows() == target.table_rows()
+        target.run("CREATE OR REPLACE VIEW prices AS SELECT price FROM sales")
+
+
+def test_a_check_before_the_sink_has_a_new_column_compares_the_version_that_it_has(target: Target) -> None:
+    target.update()
+    rows = pa.table({"id": ["n"], "note": ["new"]})
+    write_deltalake(target.settings.table_uri("sales"), rows, mode="append", schema_mode="merge")
+    assert target.delivery.equals_table().passed
+    target.update()
+    assert target.stored_rows() == target.table_rows()
+
+
+def test_a_key_with_the_character_nul_that_is_gone_is_no_obstacle(target: Target) -> None:
+    target.update()
+    append(target.settings, ("a\x00", 1.0, None))
+    delete(target.settings, "price = 1.0 AND sold_at IS NULL")
+    assert target.update().source_version == 2
+    assert target.stored_rows() == target.table_rows()
+
+
+def test_a_schema_with_a_percent_sign_is_a_schema(target: Target) -> None:
+    target.run('CREATE SCHEMA "a%b"')
+    sink = target.with_sink(to=replace(target.sink.to, name="a%b.sales"))
+    sink.update()
+    merge(target.settings, ("a", 1.5, day(1)))
+    assert sink.update().kind == "changes"
+    assert sink.stored_rows() == sink.table_rows()

@@ -24,6 +24,7 @@ LOG = replace(ORDERS, name="events", topic="events", key=[], rollups=[])
         ({"to": ChangesTopic("..")}, "'..' is not the name of a topic."),
         ({"to": ChangesTopic("a", partitions=0)}, "a has 0 partitions. Declare one or more."),
         ({"columns": ["id", "id"]}, "id is listed twice in columns. List it once."),
+        ({"columns": ["id", "_gone"]}, "_gone is a column of lakehouse. Remove it from columns"),
         (
             {"to": PostgresTable('a"b')},
             "'a\"b' is not the name of a table. Write TABLE or SCHEMA.TABLE, without quotes.",

@@ -102,6 +102,16 @@ def test_numbers_that_are_equal_but_differ_are_written(target: Target) -> None:
     assert str(target.rows("SELECT price FROM sales WHERE id = 'z'")) == "[(0.0,)]"
 
 
+def test_the_last_digits_of_a_number_count_with_any_setting_of_the_database(target: Target) -> None:
+    target.run(f'ALTER DATABASE "{target.database}" SET extra_float_digits = 0')
+    merge(target.settings, ("a", 0.1 + 0.2, day(1)))
+    target.update()
+    merge(target.settings, ("a", 0.3, day(1)))
+    assert target.update().rows == 1
+    expected = struct.pack(">d", 0.3).hex()
+    assert target.rows("SELECT encode(float8send(price), 'hex') FROM sales WHERE id = 'a'") == [(expected,)]
+
+
 def test_nested_values_are_json(target: Target) -> None:
     struct = pa.struct([("name", pa.string()), ("prices", pa.list_(pa.decimal128(9, 2)))])
     rows = [

@@ -5,6 +5,7 @@ import random
 import signal
 from collections import defaultdict
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from threading import Event
 from typing import Any, NamedTuple
@@ -12,10 +13,12 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from lakehouse.errors import BrokerError
+from lakehouse.kafka import transactions
 from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
 from lakehouse.settings import Settings
@@ -23,6 +26,7 @@ from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.sinks.topic import TopicDelivery
 from lakehouse_tests.helpers.attacks.reliability import Target as Attacked
 from lakehouse_tests.helpers.attacks.topic_sink_worker import Moment, delivery_of, start
+from lakehouse_tests.helpers.brokers.servers import OneServer
 from lakehouse_tests.helpers.tables.exported import append, day, delete, merge
 
 CRASH, ONCE, LOST = "A crash loses nothing", "Two writers lose nothing", "Nothing is lost"
@@ -170,4 +174,34 @@ def test_random_histories_end_with_the_rows_of_the_table(delivery: TopicDelivery
             with suppress(DeltaError):  # a RESTORE to the newest version
                 rng.choices(steps, [6, 1, 0.5, 4, 3])[0]()
         delivery.update()
+        assert delivery.equals_table().passed
+
+
+@pytest.mark.invariant("10.14")
+def test_a_broker_that_does_not_answer_ends_the_run_and_nothing_is_lost(
+    fragile_broker: OneServer, tmp_path: Path, attack: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "_STALL_SECONDS", 4.0)
+    servers = bootstrap_servers(fragile_broker.settings)
+    delivery = delivery_of(tmp_path, servers, f"sales-{uuid4().hex}")
+    append(delivery.settings, ("a", 1.0, None))
+    delivery.update()
+    send, calls = AIOKafkaProducer.send, count()
+
+    async def send_to_frozen(*arguments: Any, **options: Any) -> Any:
+        if next(calls) == 1:
+            fragile_broker.signal(signal.SIGSTOP)
+        return await send(*arguments, **options)
+
+    change(delivery, 0)
+    with attack(LOST, "the broker of a sink does not answer", target=Attacked.SINKS):
+        with monkeypatch.context() as patch:
+            patch.setattr(AIOKafkaProducer, "send", send_to_frozen)
+            try:
+                with pytest.raises(BrokerError, match="does not answer"):
+                    delivery.update()
+            finally:
+                fragile_broker.signal(signal.SIGCONT)
+        delivery.update()
+        assert_each_once(delivery)
         assert delivery.equals_table().passed

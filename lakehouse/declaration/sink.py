@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from lakehouse.declaration.export import Export, OutletParts, OutletTable, listed_twice
 from lakehouse.declaration.names import RECORD, spelling_hint
@@ -16,7 +16,7 @@ _FEED_IDENTITY = ("source_table_id", "source_version")
 _MAX_BYTES = 63  # of a name in PostgreSQL, which cuts a longer one
 _PLAIN_NAME = re.compile(r'[^\x00-\x1f\x7f."]+(\.[^\x00-\x1f\x7f."]+)?')
 _TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,240}")  # the name with ".progress" is one too
-_OWN_TABLES = ("lakehouse_progress",)
+_OWN_TABLES = ("lakehouse_progress", "lakehouse_unfit")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class PostgresTable:
         if not _PLAIN_NAME.fullmatch(self.name):
             yield f"{self.name!r} is not the name of a table", "Write TABLE or SCHEMA.TABLE, without quotes."
         if self.full_name.partition(".")[2] in _OWN_TABLES:
-            yield f"a table {self.name} has the progress of sinks", "Choose another name."
+            yield f"sinks have a table {self.name} of their own", "Choose another name."
         for name in (*self.name.split("."), *columns):
             if len(name.encode()) > _MAX_BYTES:
                 yield f"PostgreSQL cuts {name}, which is longer than {_MAX_BYTES} bytes", "Choose a shorter name."
@@ -87,12 +87,16 @@ class Sink(OutletParts):
     start with an underscore. The columns that identify a row are always among them: the key, the columns of a rollup's
     ``by``, of a change feed also ``source_table_id`` and ``source_version``, and of a log table ``_record``, a text.
 
+    ``unfit`` says what becomes of a row with a value that PostgreSQL cannot hold: the run fails, or the row is left
+    out, and its key is in ``lakehouse_unfit`` there.
+
     Each run writes what changed since the version that the target has, deletes too, together with the new version. A
     second run without news writes nothing. VACUUM waits for a sink while it is ``enabled``.
     """
 
     to: Target
     columns: Sequence[str] = ()
+    unfit: Literal["refuse", "leave_out"] = "refuse"
 
     def own_problems(self) -> Iterator[Problem]:
         """What is wrong with it, with any table."""

@@ -4,6 +4,7 @@ A lock of the transaction allows one run at a time: the next one reads the progr
 come through COPY into a temporary table, and from there into the target, so that its indexes, views and grants stay.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,15 +19,16 @@ from lakehouse.ledger.audit import Finding
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.query.connections import quoted_name
-from lakehouse.sinks.changed_rows import GONE, SourceRows
+from lakehouse.sinks.changed_rows import SourceRows
 from lakehouse.sinks.copied_rows import Copied, column_type, copy_rows
 from lakehouse.sinks.delivery import Delivery, Differences, SinkUpdate, TargetState, Written, as_of
 from lakehouse.sinks.postgres_sql import STAGE, TargetSql
-from lakehouse.sinks.progress import TargetProgress, open_connection, read_progress, table_of, table_of_progress
+from lakehouse.sinks.progress import TargetProgress, open_connection, own_table, read_progress, table_of
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
+_log = logging.getLogger(__name__)
 _COLUMNS = (
     "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
     " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
@@ -133,7 +135,7 @@ class PostgresTarget:
 
         What blocks its readers comes last: changes of columns.
         """
-        if not self._stored_types:
+        if not self._stored_types and not self.sql.unfit:
             self._run(self.sql.create)
             copied = self._copy(batches, self.sql.name)
             self._run(self.sql.add_identity)
@@ -141,14 +143,25 @@ class PostgresTarget:
         self._stage(batches)
         for statement in (*self.preparation, *([self.sql.add_identity] if self._is_new else [])):
             self._run(statement)
-        deleted = self._run(self.sql.delete_missing)
-        return Written(self._run(self.sql.upsert), deleted)
+        written = Written(deleted=self._run(self.sql.delete_missing), rows=self._run(self.sql.upsert))
+        self._note_unfit(is_whole=True)
+        return written
 
     def apply_changes(self, batches: Iterable[pa.RecordBatch]) -> Written:
         """Write rows that changed, and delete those that are gone."""
         copied = self._stage(batches)
         deleted = self._run(self.sql.delete_gone) if copied.gone_rows else 0
-        return Written(self._run(self.sql.upsert) if copied.rows > copied.gone_rows else 0, deleted)
+        written = Written(self._run(self.sql.upsert) if copied.rows > copied.gone_rows else 0, deleted)
+        self._note_unfit(is_whole=False)
+        return written
+
+    def _note_unfit(self, *, is_whole: bool) -> None:
+        values = {"target": table_of(self.sink).full_name, "version": self.source.ledger.rows_version}
+        count = 0
+        for statement in self.sql.note_unfit(is_whole=is_whole) if self.sql.unfit else ():
+            count = self.connection.execute(statement.encode(), values).rowcount
+        if count > 0:
+            _log.warning("Sink %s left out %s rows that PostgreSQL cannot hold", self.sink.name, f"{count:,}")
 
     def record_progress(self, consumed: Consumed, run: str) -> None:
         """Record that the target has a version of the table."""
@@ -165,7 +178,7 @@ class PostgresTarget:
 
     def _stage(self, batches: Iterable[pa.RecordBatch]) -> Copied:
         self._run(self.sql.create_stage)
-        copied = self._copy(batches, STAGE, GONE)
+        copied = self._copy(batches, STAGE, *self.sql.stage_columns)
         if copied.rows > _MANY_ROWS:
             self._run(f"ANALYZE {STAGE}")
         return copied
@@ -188,4 +201,5 @@ def sql_of(source: SourceRows) -> TargetSql:
     table = table_of(source.sink)
     types = {name: column_type(type_) for name, type_ in source.columns.items()}
     name = ".".join(map(quoted_name, table.full_name.split(".")))
-    return TargetSql(name, table_of_progress(table), types, source.target_identity, source.identity.can_be_null)
+    unfit = own_table(table, "lakehouse_unfit") if source.sink.unfit == "leave_out" else ""
+    return TargetSql(name, own_table(table), types, source.target_identity, source.identity.can_be_null, unfit)

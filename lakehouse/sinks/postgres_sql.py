@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lakehouse.query.connections import quoted_name
+from lakehouse.query.connections import quoted_name, quoted_text
 from lakehouse.sinks.changed_rows import GONE
+from lakehouse.sinks.copied_rows import UNFIT
 
 STAGE = "lakehouse_stage"
 """The temporary table with the rows of a run."""
+_EXISTS = "lakehouse_exists"
 _PROGRESS_COLUMNS = {
     "sink": "text NOT NULL",
     "table_id": "text NOT NULL",
@@ -24,6 +26,7 @@ class TargetSql:
     """The statements for one target: its quoted ``name``, the types of its columns, and what identifies a row.
 
     ``progress`` is the quoted name of the table with the progress. ``can_be_null``: a part of the identity may be NULL.
+    ``unfit`` is the quoted name of the table with the keys of rows that are left out; empty if none are.
     """
 
     name: str
@@ -31,13 +34,20 @@ class TargetSql:
     types: Mapping[str, str]
     identity: tuple[str, ...]
     can_be_null: bool
+    unfit: str = ""
+
+    @property
+    def stage_columns(self) -> tuple[str, ...]:
+        """The columns of the stage after those of the target."""
+        return (GONE, UNFIT) if self.unfit else (GONE,)
 
     @property
     def statements(self) -> list[str]:
         """What the first run does, and each later one with changes, in order."""
         first = [self.create, self.copy(self.name), self.add_identity, self.create_progress, self.record_progress]
-        later = [self.create_stage, self.copy(STAGE, GONE), self.delete_gone, self.upsert, self.record_progress]
-        return [*first, *later]
+        stage = [self.create_stage, self.copy(STAGE, *self.stage_columns)]
+        unfit = self.note_unfit(is_whole=False) if self.unfit else []
+        return [*first, *stage, self.delete_gone, self.upsert, *unfit, self.record_progress]
 
     @property
     def create(self) -> str:
@@ -67,7 +77,8 @@ class TargetSql:
     @property
     def create_stage(self) -> str:
         """Create the table for the rows of a run."""
-        return f"CREATE TEMPORARY TABLE {STAGE} ({definitions({**self.types, GONE: 'boolean'})}) ON COMMIT DROP"
+        columns = definitions({**self.types, GONE: "boolean", **({UNFIT: "text"} if self.unfit else {})})
+        return f"CREATE TEMPORARY TABLE {STAGE} ({columns}) ON COMMIT DROP"
 
     def copy(self, name: str, *more_columns: str) -> str:
         """Copy rows into a table, with further columns after those of the target."""
@@ -82,7 +93,8 @@ class TargetSql:
     @property
     def delete_missing(self) -> str:
         """Delete the rows that the stage does not have."""
-        return f"DELETE FROM {self.name} t WHERE NOT EXISTS (SELECT FROM {STAGE} s WHERE {self._same_identity})"
+        rows = f"SELECT FROM {STAGE} s WHERE NOT s.{quoted_name(GONE)} AND {self._same_identity}"
+        return f"DELETE FROM {self.name} t WHERE NOT EXISTS ({rows})"
 
     @property
     def upsert(self) -> str:
@@ -97,10 +109,25 @@ class TargetSql:
     @property
     def count_differences(self) -> str:
         """Count the rows of the stage that the target misses, that only it has, and that have other values."""
-        both = f"t.ctid IS NOT NULL AND s.ctid IS NOT NULL AND {self._differs_from('s')}"
-        conditions = ("t.ctid IS NULL", "s.ctid IS NULL", both)
+        both = f"t.ctid IS NOT NULL AND s.{_EXISTS} AND {self._differs_from('s')}"
+        conditions = ("t.ctid IS NULL", f"s.{_EXISTS} IS NULL", both)
         counts = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in conditions)
-        return f"SELECT {counts} FROM {STAGE} s FULL JOIN {self.name} t ON {self._same_identity}"
+        rows = f"(SELECT *, true AS {_EXISTS} FROM {STAGE} WHERE NOT {quoted_name(GONE)}) s"
+        return f"SELECT {counts} FROM {rows} FULL JOIN {self.name} t ON {self._same_identity}"
+
+    def note_unfit(self, *, is_whole: bool) -> list[str]:
+        """Note the keys of the rows of the stage that are left out; statements have places for target and version."""
+        pairs = ", ".join(f"{quoted_text(name)}, s.{quoted_name(name)}" for name in self.identity)
+        key, unfit = f"jsonb_build_object({pairs})".replace("%", "%%"), f"s.{quoted_name(UNFIT)}"
+        former = "" if is_whole else f" AND EXISTS (SELECT FROM {STAGE} s WHERE u.key = {key})"
+        table = self.unfit.replace("%", "%%")
+        return [
+            f"CREATE TABLE IF NOT EXISTS {table} (target text, key jsonb, column_name text NOT NULL, version bigint NOT"
+            " NULL, PRIMARY KEY (target, key))",
+            f"DELETE FROM {table} u WHERE u.target = %(target)s{former}",
+            f"INSERT INTO {table} SELECT %(target)s, {key}, {unfit}, %(version)s FROM {STAGE} s WHERE {unfit} IS NOT"
+            " NULL",
+        ]
 
     @property
     def create_progress(self) -> str:

@@ -31,7 +31,7 @@ _SESSION = (
     "SET LOCAL client_encoding = 'UTF8'",
     "SET LOCAL extra_float_digits = 1",  # rows are compared by the text of their values
 )
-_TABLE = "lakehouse_progress"
+PROGRESS = "lakehouse_progress"
 
 
 class TargetProgress(NamedTuple):
@@ -84,11 +84,11 @@ def table_of(sink: Sink) -> PostgresTable:
     return cast("PostgresTable", sink.to)
 
 
-def table_of_progress(target: PostgresTable) -> str:
-    """Return the quoted name of the table with the progress of the targets in a schema."""
+def own_table(target: PostgresTable, name: str = PROGRESS) -> str:
+    """Return the quoted name of a table that sinks have in the schema of a target, by default that of the progress."""
     from psycopg.sql import Identifier  # noqa: PLC0415 - an optional package
 
-    return Identifier(target.full_name.partition(".")[0], _TABLE).as_string(None)
+    return Identifier(target.full_name.partition(".")[0], name).as_string(None)
 
 
 def read_progress(connection: "Connection[Any]", sink: Sink, *, exists: bool) -> TargetProgress | None:
@@ -96,7 +96,7 @@ def read_progress(connection: "Connection[Any]", sink: Sink, *, exists: bool) ->
 
     Raises ``TableError`` if it belongs to something else.
     """
-    name = table_of_progress(table_of(sink))
+    name = own_table(table_of(sink))
     place = name.replace("%", "%%")
     query = f"SELECT sink, table_id, version, commit_id, columns, identity FROM {place} WHERE target = %s"
     (has_table,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() or (False,)
@@ -105,7 +105,7 @@ def read_progress(connection: "Connection[Any]", sink: Sink, *, exists: bool) ->
     if row and row[0] != sink.name:
         problem = f"is written by the sink {row[0]}"
     if problem:
-        action = f"Choose another name, or drop that table and its row in {_TABLE}, if there is one."
+        action = f"Choose another name, or drop that table and its row in {PROGRESS}, if there is one."
         raise TableError(f"Sink {sink.name}: {sink.to.place} {problem}", action=action)
     if row is None or not exists:
         return None

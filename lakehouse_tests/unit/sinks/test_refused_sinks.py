@@ -33,7 +33,7 @@ LOG = replace(ORDERS, name="events", topic="events", key=[], rollups=[])
         ({"to": PostgresTable("")}, "'' is not the name of a table."),
         (
             {"to": PostgresTable("shop.lakehouse_progress")},
-            "a table shop.lakehouse_progress has the progress of sinks.",
+            "sinks have a table shop.lakehouse_progress of their own.",
         ),
         (
             {"to": PostgresTable("t" * 64)},

@@ -151,6 +151,40 @@ def test_the_character_nul_within_a_nested_value_is_refused(target: Target) -> N
         target.update()
 
 
+def test_rows_that_do_not_fit_are_left_out_with_their_key(target: Target) -> None:
+    target = target.with_sink(unfit="leave_out")
+    uri = target.settings.table_uri("sales")
+
+    def write(*rows: tuple[str, str, list[str]]) -> None:
+        schema = pa.schema([("id", pa.string()), ("note", pa.string()), ("tags", pa.list_(pa.string()))])
+        table = pa.Table.from_pylist([{"id": id_, "note": note, "tags": tags} for id_, note, tags in rows], schema)
+        write_deltalake(uri, table, mode="overwrite", schema_mode="overwrite")
+
+    write(("a", "fine", []), ("b", "not\x00fine", []), ("c", "fine", ["\x00"]), ("d", "\\u0000", ["\\u0000"]))
+    update = target.update()
+    assert (update.kind, update.rows) == ("whole", 2)
+    assert target.rows("SELECT id FROM sales ORDER BY id") == [("a",), ("d",)]
+    unfit = "SELECT target, key, column_name, version FROM lakehouse_unfit ORDER BY key"
+    assert target.rows(unfit) == [
+        ("public.sales", {"id": "b"}, "note", 1),
+        ("public.sales", {"id": "c"}, "tags", 1),
+    ]
+    assert target.delivery.equals_table().passed
+    write(("a", "\x00", []), ("b", "fine now", []), ("d", "fine", []))
+    assert target.update().deleted == 1
+    assert target.rows("SELECT id, note FROM sales ORDER BY id") == [("b", "fine now"), ("d", "fine")]
+    assert target.rows(unfit) == [("public.sales", {"id": "a"}, "note", 2)]
+    write(("a", "fine", []))
+    target.update(whole=True)
+    assert (target.rows("SELECT id FROM sales"), target.rows(unfit)) == ([("a",)], [])
+
+
+def test_a_key_that_does_not_fit_is_refused_in_any_case(target: Target) -> None:
+    append(target.settings, ("a\x00", 1.0, None))
+    with pytest.raises(TableError, match="id of the row id=a.*has the character NUL"):
+        target.with_sink(unfit="leave_out").update()
+
+
 def test_a_row_that_is_gone_is_deleted_with_any_values(target: Target) -> None:
     target.update()
     schema = pa.schema([("id", pa.string()), ("note", pa.string())])

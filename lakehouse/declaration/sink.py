@@ -105,6 +105,8 @@ class Sink(OutletParts):
         for name in (name for name in self.columns if name.startswith("_")):
             yield f"{name} is a column of lakehouse", "Remove it from columns: what identifies a row is always written."
         yield from self.to.name_problems(self.columns)
+        if self.unfit != "refuse" and isinstance(self.to, ChangesTopic):
+            yield "a topic holds every value, so no row is unfit", "Remove unfit=."
 
     def table_problems(self, table: OutletTable) -> Iterator[Problem]:
         """A table whose rows have no identity, and columns that it has not or that identify its rows."""

@@ -79,8 +79,8 @@ class Delivery(ABC):
 
         All rows are compared also if the changes cannot be continued: the table was restored or created again, VACUUM
         removed them, or the columns of the sink changed. Only rows that differ are written. A run that dies at any
-        moment leaves the target as it was, or complete. Raises ``TableError`` if the table does not exist, or if the
-        target refuses; nothing is written then.
+        moment leaves the target at the version that it had, or at the newest. Raises ``TableError`` if the table does
+        not exist, or if the target refuses; nothing is written then.
         """
         if not self.sink.enabled:
             raise TableError(f"Sink {self.sink.name} is disabled", action="Remove enabled=False from its declaration.")

@@ -26,7 +26,7 @@ from lakehouse.sinks.topic_contents import TopicContents
 
 _LOOKS = 3  # of a check, while runs send
 _RECORDS = 10_000  # of a transaction, at least, if the changes are of several versions
-_FOR_GOOD = {"cleanup.policy": "compact"}
+_FOR_GOOD = {"cleanup.policy": "compact"}  # the newest record of each key stays
 
 
 class Change(NamedTuple):
@@ -48,7 +48,7 @@ class TopicDelivery(Delivery):
     def deliver(self, run: str, reason: str | None) -> SinkUpdate:
         """Send what changed, whole versions at once; or the difference between the topic and all rows."""
         topic = self._target
-        create_named_topic(self.settings, topic.name, topic.partitions)
+        create_named_topic(self.settings, topic.name, topic.partitions, _FOR_GOOD)
         create_named_topic(self.settings, progress_topic(topic.name), 1, _FOR_GOOD)
         identity = topic_identity(self.settings, topic.name)
         with closing(_Sending(self, identity, run, reason)) as sending:
@@ -71,6 +71,10 @@ class TopicDelivery(Delivery):
             if self.look().consumption.consumed == state.consumption.consumed:  # else a run sent meanwhile
                 break
         return self._finding(state.consumption.version, differences)
+
+    def replace_versions(self, run: str = "") -> SinkUpdate | None:
+        """Send the difference after an erasure: by what changed, values that were not sent yet would be sent first."""
+        return self.update(run, whole=True) if self.look().has_rows else None
 
     def statements(self) -> list[str]:
         """What a run sends, as text."""

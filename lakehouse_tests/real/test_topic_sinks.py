@@ -236,6 +236,15 @@ def test_what_is_erased_leaves_a_topic_whose_first_load_was_not_completed(target
     assert target.rows() == target.table_rows()
 
 
+def test_an_erasure_sends_no_value_that_was_not_sent_before(target: TopicTarget) -> None:
+    target.update()
+    merge(target.settings, ("a", 99.0, day(1)), ("p", 98.0, day(3)))
+    delete(target.settings, "id IN ('a', 'p')")
+    assert target.delivery.replace_versions()
+    assert target.records()[3:] == [("a", None)]
+    assert target.rows() == target.table_rows()
+
+
 def topic_identity_of(target: TopicTarget) -> str:
     name = target.sink.to.name
     for topic in (name, progress_topic(name)):

@@ -21,6 +21,10 @@ LOG = replace(ORDERS, name="events", topic="events", key=[], rollups=[])
         ({"of": "my table"}, "of='my table' is not the name of a table. Write the name of a declared table."),
         ({"to": "orders"}, "to must be a PostgresTable or a ChangesTopic, not 'orders'."),
         ({"to": ChangesTopic("a b")}, "'a b' is not the name of a topic. Use letters, digits, dots, _ and -, at most"),
+        (
+            {"to": ChangesTopic("a"), "unfit": "leave_out"},
+            "a topic holds every value, so no row is unfit. Remove unfit=",
+        ),
         ({"to": ChangesTopic("..")}, "'..' is not the name of a topic."),
         ({"to": ChangesTopic("a", partitions=0)}, "a has 0 partitions. Declare one or more."),
         ({"columns": ["id", "id"]}, "id is listed twice in columns. List it once."),

@@ -217,6 +217,7 @@ def test_the_status_and_the_sensor_notice_that_a_topic_is_gone(target: TopicTarg
 
 
 def test_a_record_without_a_key_is_named(target: TopicTarget) -> None:
+    create_named_topic(target.settings, target.sink.to.name, 1)  # a compacted topic takes none
     target.update()
     publish_raw(target.settings, target.sink.to.name, [RawRecord(b"mine")], PublishOptions())
     with pytest.raises(TableError, match="has a record without a key, which no sink sent"):

@@ -25,6 +25,7 @@ from lakehouse.settings import Settings
 _TRANSACTION_MS = 600_000  # brokers allow 900,000 by default
 _RECORDS_AT_ONCE, _BYTES_AT_ONCE = 5_000, 8_000_000  # that wait for an acknowledgement
 _STALL_SECONDS = 30.0
+_PAUSE = 0.1  # seconds between two looks for a topic
 _POLL_MS = 1_000
 _KEY = b"progress"
 T = TypeVar("T")
@@ -140,6 +141,18 @@ async def _read_marker(clients: Clients, topic: str) -> Marker | None:
     return json.loads(newest) if newest else None
 
 
+async def _partition_numbers(consumer: AIOKafkaConsumer, topic: str) -> set[int]:
+    """Return the partitions of a topic, once the broker knows it: it may be new."""
+    await consumer._client.set_topics([topic])
+    deadline = time.monotonic() + PATIENCE
+    while not (numbers := consumer.partitions_for_topic(topic)):
+        if time.monotonic() > deadline:
+            raise TopicError("The topic does not exist", where=f"topic {topic}", action="Run it again.")
+        await asyncio.sleep(_PAUSE)
+        await consumer._client.force_metadata_update()
+    return set(numbers)
+
+
 async def _read_committed(clients: Clients, topic: str) -> AsyncIterator[Pairs]:
     """Yield the committed records of a topic up to its present end, one partition after another in each part.
 
@@ -148,10 +161,7 @@ async def _read_committed(clients: Clients, topic: str) -> AsyncIterator[Pairs]:
     """
     options = {"isolation_level": "read_committed", "auto_offset_reset": "none", "enable_auto_commit": False}
     async with clients.open(AIOKafkaConsumer, **options) as consumer:
-        await consumer._client.set_topics([topic])
-        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
-        if not partitions:
-            raise TopicError("The topic does not exist", where=f"topic {topic}", action="Run it again.")
+        partitions = [TopicPartition(topic, number) for number in await _partition_numbers(consumer, topic)]
         ends, starts = await consumer.end_offsets(partitions), await consumer.beginning_offsets(partitions)
         consumer.assign(partitions)
         for partition in partitions:  # at once: the client would begin where the topic ends

@@ -55,7 +55,9 @@ def open_connection(settings: Settings, sink: Sink, *, locked: bool) -> "Iterato
     require_readable_url(psycopg, url)
     try:
         with connect_verified(psycopg, url) as connection:
-            connection.isolation_level = None if locked else psycopg.IsolationLevel.REPEATABLE_READ
+            # after the lock, a run sees what the one before it committed, also if the server's default is stricter
+            levels = psycopg.IsolationLevel
+            connection.isolation_level = levels.READ_COMMITTED if locked else levels.REPEATABLE_READ
             connection.execute("; ".join(_SESSION).encode())
             if locked:
                 lock_name = f"lakehouse {table_of(sink).full_name}"

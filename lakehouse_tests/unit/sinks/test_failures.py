@@ -68,6 +68,11 @@ def test_racing_runs_write_every_change_once(target: Target) -> None:
             assert target.stored_rows() == target.table_rows()
 
 
+def test_racing_runs_do_so_with_any_isolation_of_the_server(target: Target) -> None:
+    target.run(f'ALTER DATABASE "{target.database}" SET default_transaction_isolation = serializable')
+    test_racing_runs_write_every_change_once(target)
+
+
 def test_a_run_waits_for_another_one_only_for_so_long(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     target.update()
     statements = ("SET LOCAL lock_timeout = '100ms'", *progress._SESSION[1:])

@@ -9,7 +9,7 @@ import typer
 from lakehouse.cli.arguments import JsonOption, examples
 from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_table
 from lakehouse.cli.table_session import broker_of, load_settings
-from lakehouse.errors import SetupError
+from lakehouse.errors import LakehouseError, SetupError
 
 if TYPE_CHECKING:
     from lakehouse.declaration import View
@@ -53,13 +53,11 @@ def export(
 ) -> None:
     """Write the rows of tables, or what changed in them, into files or the targets of sinks, if there is news.
 
-    Needs no Spark. A manifest names the files of each version, and publishes them in one step. A sink
-    brings its target to the newest version in one step. If one fails, the others still run, and its error comes at the
-    end.
+    Needs no Spark. A manifest names the files of each version, and publishes them in one step. A sink brings its target
+    to the newest version. If one fails, the others still run, and its error comes at the end.
     """
     from lakehouse.declaration import Sink
     from lakehouse.discovery import declared_tables
-    from lakehouse.errors import LakehouseError
     from lakehouse.sinks.outlets import delivery_of, runner_of
 
     settings = load_settings()
@@ -80,11 +78,15 @@ def export(
                 errors.append(error)
     if updates or not errors or json:
         _print_updates(updates, json)
+    return _raise_all(errors)
+
+
+def _raise_all(errors: list[LakehouseError]) -> None:
+    """Raise the only error, or one that names all of them."""
     if len(errors) == 1:
         raise errors[0]
     if errors:
         raise LakehouseError(f"{len(errors)} exports failed: {' '.join(map(str, errors))}") from errors[0]
-    return None
 
 
 def _select_outlets(settings: "Settings", names: list[str] | None) -> "list[Outlet]":

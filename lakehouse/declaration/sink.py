@@ -10,8 +10,6 @@ from lakehouse.declaration.names import RECORD, spelling_hint
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.column_types import Problem
 
-RECORD_KEY = "_record"
-"""The column of a target that identifies the record of a row of a log table, as text."""
 _FEED_IDENTITY = ("source_table_id", "source_version")
 _MAX_BYTES = 63  # of a name in PostgreSQL, which cuts a longer one
 _PLAIN_NAME = re.compile(r'[^\x00-\x1f\x7f."]+(\.[^\x00-\x1f\x7f."]+)?')

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration.export import CHANGE_COLUMNS
 from lakehouse.declaration.names import RECORD
-from lakehouse.declaration.sink import RECORD_KEY, RowIdentity, Sink
+from lakehouse.declaration.sink import RowIdentity, Sink
 from lakehouse.errors import TableError
 from lakehouse.exports.attempts import SOURCE, explain_failure, read_changes, select_rows
 from lakehouse.ledger.ledger import Ledger
@@ -50,18 +50,12 @@ class SourceRows:
     def columns(self) -> Mapping[str, pa.DataType]:
         """The columns of the target and their types. ``TableError`` if the table does not have a declared one."""
         declared_names = self.sink.columns or [name for name in self._types if not name.startswith("_")]
-        names = dict.fromkeys(name for name in (*self.identity.columns, *declared_names) if name != RECORD)
+        names = dict.fromkeys((*self.identity.columns, *declared_names))
         if missing_names := [name for name in names if name not in self._types]:
             message = f"Sink {self.sink.name}: {self.sink.of} has no column {missing_names[0]}"
             columns = ", ".join(name for name in self._types if not name.startswith("_"))
             raise TableError(message, where=self.ledger.uri, action=f"Its columns are {columns}.")
-        record = {RECORD_KEY: pa.string()} if RECORD in self.identity.columns else {}
-        return {**record, **{name: self._types[name] for name in names}}
-
-    @property
-    def target_identity(self) -> tuple[str, ...]:
-        """The columns that identify a row in the target."""
-        return tuple(RECORD_KEY if name == RECORD else name for name in self.identity.columns)
+        return {name: pa.string() if name == RECORD else self._types[name] for name in names}
 
     @contextmanager
     def open(self, since: int | None, *, each_version: bool = False) -> Iterator[Iterator[pa.RecordBatch]]:
@@ -91,8 +85,7 @@ class SourceRows:
         return scan_sql(version), f"SELECT {self._selected}, false AS {GONE} FROM {SOURCE}"
 
     def _changes(self, since: int, failures: list[ChangesGoneError]) -> pa.RecordBatchReader:
-        names = dict.fromkeys((*self.identity.columns, *(name for name in self.columns if name != RECORD_KEY)))
-        return read_changes(self._table, self.ledger, since, [*names], failures)
+        return read_changes(self._table, self.ledger, since, [*self.columns], failures)
 
     @property
     def _newest_sql(self) -> str:
@@ -119,13 +112,13 @@ class SourceRows:
 
     @property
     def _key_sql(self) -> str:
-        return ", ".join(map(self._expression, self.target_identity))
+        return ", ".join(map(self._expression, self.identity.columns))
 
     @property
     def _without_gone_values(self) -> str:
         names = {name: quoted_name(name) for name in self.columns}
         values = (
-            name if column in self.target_identity else f"CASE WHEN NOT {GONE} THEN {name} END AS {name}"
+            name if column in self.identity.columns else f"CASE WHEN NOT {GONE} THEN {name} END AS {name}"
             for column, name in names.items()
         )
         return ", ".join(values)
@@ -136,7 +129,7 @@ class SourceRows:
 
     def _expression(self, name: str) -> str:
         """Return a column of the target in SQL; the record of a row as one text, with its parts after another."""
-        if name != RECORD_KEY:
+        if name != RECORD:
             return quoted_name(name)
         fields = {field.name for field in self._types[RECORD]}
         parts = (f"coalesce(CAST({RECORD}.{part} AS VARCHAR), '')" for part in _RECORD_FIELDS if part in fields)

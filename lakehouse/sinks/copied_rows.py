@@ -96,7 +96,7 @@ def copy_rows(
 
 def _without_impossible(batch: pa.RecordBatch, identity: Sequence[str]) -> pa.RecordBatch:
     """Leave out rows that are gone, and that PostgreSQL never had, because their identity has the character NUL."""
-    for name in identity:
+    for name in identity if pc.any(batch.column(GONE)).as_py() else ():
         has_nul = _has_nul(_texts_of(batch.column(name)))
         batch = batch if has_nul is None else batch.filter(pc.invert(pc.and_(has_nul, batch.column(GONE))))
     return batch

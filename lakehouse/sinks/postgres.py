@@ -87,7 +87,7 @@ class PostgresDelivery(Delivery):
 
 @dataclass(frozen=True)
 class PostgresTarget:
-    """An open transaction that holds the lock of the target; ``source`` are the rows of the table."""
+    """A target in an open transaction; ``source`` are the rows of the table."""
 
     connection: "Connection[Any]"
     sink: Sink
@@ -143,9 +143,10 @@ class PostgresTarget:
         self._stage(batches)
         for statement in (*self.preparation, *([self.sql.add_identity] if self._is_new else [])):
             self._run(statement)
-        written = Written(deleted=self._run(self.sql.delete_missing), rows=self._run(self.sql.upsert))
+        deleted = self._run(self.sql.delete_missing)
+        rows = self._run(self.sql.upsert)
         self._note_unfit(is_whole=True)
-        return written
+        return Written(rows, deleted)
 
     def apply_changes(self, batches: Iterable[pa.RecordBatch]) -> Written:
         """Write rows that changed, and delete those that are gone."""
@@ -202,4 +203,4 @@ def sql_of(source: SourceRows) -> TargetSql:
     types = {name: column_type(type_) for name, type_ in source.columns.items()}
     name = ".".join(map(quoted_name, table.full_name.split(".")))
     unfit = own_table(table, "lakehouse_unfit") if source.sink.unfit == "leave_out" else ""
-    return TargetSql(name, own_table(table), types, source.target_identity, source.identity.can_be_null, unfit)
+    return TargetSql(name, own_table(table), types, *source.identity, unfit)

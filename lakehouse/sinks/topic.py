@@ -78,7 +78,7 @@ class TopicDelivery(Delivery):
 
     def statements(self) -> list[str]:
         """What a run sends, as text."""
-        names = ", ".join(self.source().target_identity)
+        names = ", ".join(self.identity.columns)
         sent = f"a record for each changed row to topic {self._target.name}, with {names} as its key"
         return ["BEGIN", f"send {sent}", f"send the version to topic {progress_topic(self._target.name)}", "COMMIT"]
 
@@ -200,7 +200,7 @@ class _Sending:
 
 def changes_of(batches: Iterable[pa.RecordBatch], source: SourceRows) -> Iterator[Change]:
     """Yield rows and changes of rows as records: JSON, with decimals as text and bytes in base64."""
-    identity = source.target_identity
+    identity = source.identity.columns
     for batch in batches:
         columns = {name: python_values(batch.column(name)) for name in source.columns}
         versions = batch.column(VERSION).to_pylist() if VERSION in batch.schema.names else [None] * len(batch)

@@ -106,7 +106,7 @@ class PostgresTarget:
     @cached_property
     def progress(self) -> TargetProgress | None:
         """What the target has; ``None`` if it does not exist yet. ``TableError`` if it belongs to something else."""
-        return read_progress(self.connection, self.sink, exists=bool(self._stored_types))
+        return read_progress(self.connection, self.sink)
 
     @property
     def _is_new(self) -> bool:

@@ -88,21 +88,24 @@ def table_of(sink: Sink) -> PostgresTable:
 
 def own_table(target: PostgresTable, name: str = PROGRESS) -> str:
     """Return the quoted name of a table that sinks have in the schema of a target, by default that of the progress."""
+    return _quoted(target.full_name.partition(".")[0], name)
+
+
+def _quoted(*names: str) -> str:
     from psycopg.sql import Identifier  # noqa: PLC0415 - an optional package
 
-    return Identifier(target.full_name.partition(".")[0], name).as_string(None)
+    return Identifier(*names).as_string(None)
 
 
-def read_progress(connection: "Connection[Any]", sink: Sink, *, exists: bool) -> TargetProgress | None:
-    """Read what a target has; ``None`` if nothing. ``exists`` says whether the target does.
-
-    Raises ``TableError`` if it belongs to something else.
-    """
-    name = own_table(table_of(sink))
-    place = name.replace("%", "%%")
+def read_progress(connection: "Connection[Any]", sink: Sink) -> TargetProgress | None:
+    """Read what a target has; ``None`` if it does not exist. ``TableError`` if it belongs to something else."""
+    target = table_of(sink)
+    names = [_quoted(*target.full_name.split(".")), own_table(target)]
+    query = "SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL"
+    exists, has_progress = connection.execute(query, names).fetchone() or (False, False)
+    place = names[1].replace("%", "%%")
     query = f"SELECT sink, table_id, version, commit_id, columns, identity FROM {place} WHERE target = %s"
-    (has_table,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() or (False,)
-    row = connection.execute(query.encode(), [table_of(sink).full_name]).fetchone() if has_table else None
+    row = connection.execute(query.encode(), [target.full_name]).fetchone() if has_progress else None
     problem = "exists already, and no sink created it" if exists and not row else ""
     if row and row[0] != sink.name:
         problem = f"is written by the sink {row[0]}"
@@ -130,10 +133,10 @@ def sink_status(settings: Settings, sink: Sink, retention: timedelta) -> OutletS
 def _read_consumed(settings: Settings, sink: Sink) -> Consumed | None:
     if isinstance(sink.to, PostgresTable):
         with open_connection(settings, sink, locked=False) as connection:
-            progress = read_progress(connection, sink, exists=has_target(connection, sink))
+            progress = read_progress(connection, sink)
         return progress.consumed if progress else None
     marker = find_marker(settings, sink.to.name)
-    if marker and marker["topic"] != topic_identity(settings, sink.to.name):
+    if marker and marker["topic"] != topic_facts(settings, sink.to.name)["topic"]:
         fact, action = f"The {sink.to.place} is not the one that was sent to", f"Run: lakehouse export {sink.name}"
         raise TopicError(fact, action=action)
     return marker_progress(marker)
@@ -148,29 +151,21 @@ def find_marker(settings: Settings, topic: str) -> Marker | None:
     return read_marker(settings, topic)
 
 
-def topic_identity(settings: Settings, topic: str) -> str:
-    """Return the identity of a topic, which another one of its name does not have, and its number of partitions.
+def topic_facts(settings: Settings, topic: str) -> Marker:
+    """Return what a marker has of its topic: the identity, which another one of its name does not have, and its size.
 
-    Empty if the topic is missing.
+    Both are empty if the topic is missing.
     """
     try:
         state = read_topic(settings, topic)
     except TopicError:
-        return ""
-    return f"{state.source.kind}:{state.source.identity} {len(state.end)}"
+        return {"topic": "", "partitions": 0}
+    return {"topic": f"{state.source.kind}:{state.source.identity}", "partitions": len(state.end)}
 
 
 def marker_progress(marker: Marker | None) -> Consumed | None:
     """Return the version of the table that a topic has; ``None`` if it has none as a whole."""
     return Consumed.model_validate(marker["consumed"]) if marker and marker["consumed"] else None
-
-
-def has_target(connection: "Connection[Any]", sink: Sink) -> bool:
-    """Whether the target exists."""
-    from psycopg.sql import Identifier  # noqa: PLC0415 - an optional package
-
-    name = Identifier(*table_of(sink).full_name.split(".")).as_string(None)
-    return connection.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() == (True,)
 
 
 def outlet_status(settings: Settings, outlet: Outlet, retention: timedelta) -> OutletStatus:

@@ -21,7 +21,7 @@ from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.log import read_commit
 from lakehouse.sinks.changed_rows import GONE, VERSION, SourceRows
 from lakehouse.sinks.delivery import Delivery, SinkUpdate, TargetState, Written, as_of
-from lakehouse.sinks.progress import find_marker, marker_progress, topic_identity
+from lakehouse.sinks.progress import find_marker, marker_progress, topic_facts
 from lakehouse.sinks.topic_contents import TopicContents
 
 _LOOKS = 3  # of a check, while runs send
@@ -43,15 +43,15 @@ class TopicDelivery(Delivery):
     def look(self) -> TargetState:
         """Look how far the target is."""
         marker = find_marker(self.settings, self._target.name)
-        return self.state_of(marker, self.source(), topic_identity(self.settings, self._target.name))
+        return self.state_of(marker, self.source(), topic_facts(self.settings, self._target.name))
 
     def deliver(self, run: str, reason: str | None) -> SinkUpdate:
         """Send what changed, whole versions at once; or the difference between the topic and all rows."""
         topic = self._target
         create_named_topic(self.settings, topic.name, topic.partitions, _FOR_GOOD)
         create_named_topic(self.settings, progress_topic(topic.name), 1, _FOR_GOOD)
-        identity = topic_identity(self.settings, topic.name)
-        with closing(_Sending(self, identity, run, reason)) as sending:
+        facts = topic_facts(self.settings, topic.name)
+        with closing(_Sending(self, facts, run, reason)) as sending:
             send_steps(self.settings, topic.name, sending)
         consumed = sending.consumed
         kind = None if not sending.has_sent else "whole" if sending.state.reason else "changes"
@@ -82,17 +82,16 @@ class TopicDelivery(Delivery):
         sent = f"a record for each changed row to topic {self._target.name}, with {names} as its key"
         return ["BEGIN", f"send {sent}", f"send the version to topic {progress_topic(self._target.name)}", "COMMIT"]
 
-    def state_of(self, marker: Marker | None, source: SourceRows, identity: str) -> TargetState:
-        """Return how far the topic is that has this ``identity`` now; ``TableError`` if another sink writes it."""
+    def state_of(self, marker: Marker | None, source: SourceRows, facts: Marker) -> TargetState:
+        """Return how far the topic with these ``facts`` is; ``TableError`` if another sink writes it."""
         if marker and marker["sink"] != self.sink.name:
             message = f"Sink {self.sink.name}: {self.sink.to.place} is written by the sink {marker['sink']}"
             raise TableError(message, action="Choose another topic, or delete it and its topic of progress.")
         has_other_columns = marker is not None and marker["columns"] != column_texts(source)
         state = self._state(source.ledger, marker_progress(marker), has_other_columns=has_other_columns)
-        former_identity = marker["topic"] if marker else identity
-        if former_identity.partition(" ")[0] != identity.partition(" ")[0]:
+        if marker and marker["topic"] != facts["topic"]:
             state = state._replace(reason="the topic was created again")
-        elif former_identity != identity:
+        elif marker and marker["partitions"] != facts["partitions"]:
             message = f"Sink {self.sink.name}: {self.sink.to.place} has another number of partitions than before"
             action = (
                 "Records of a row would be in two partitions. Delete it and its topic of progress, and run it again."
@@ -108,8 +107,8 @@ class TopicDelivery(Delivery):
 class _Sending:
     """One run: the records to send, once older runs are fenced and the progress is certain."""
 
-    def __init__(self, delivery: TopicDelivery, identity: str, run: str, reason: str | None) -> None:
-        self._delivery, self._identity, self._run, self._reason = delivery, identity, run, reason
+    def __init__(self, delivery: TopicDelivery, facts: Marker, run: str, reason: str | None) -> None:
+        self._delivery, self._facts, self._run, self._reason = delivery, facts, run, reason
         self._contents: TopicContents | None = None
         self._is_first = False
         self.written = self.deleted = 0
@@ -118,7 +117,7 @@ class _Sending:
     def needs_contents(self, marker: Marker | None) -> bool:
         """Read the table, which has no older version than the topic now."""
         self.source = self._delivery.source()
-        state = self._delivery.state_of(marker, self.source, self._identity)
+        state = self._delivery.state_of(marker, self.source, self._facts)
         self.state = state._replace(reason=self._reason or state.reason)
         self._is_first = marker is None
         self.consumed = version_to_consume(self.source.ledger)
@@ -195,7 +194,7 @@ class _Sending:
     def _marker(self, consumed: Consumed | None) -> Marker:
         progress = consumed.model_dump() if consumed else None
         sink, columns = self._delivery.sink.name, column_texts(self.source)
-        return {"sink": sink, "consumed": progress, "topic": self._identity, "columns": columns, "run": self._run}
+        return {"sink": sink, "consumed": progress, "columns": columns, "run": self._run, **self._facts}
 
 
 def changes_of(batches: Iterable[pa.RecordBatch], source: SourceRows) -> Iterator[Change]:

@@ -20,11 +20,11 @@ from lakehouse.declaration import ChangesTopic, Sink
 from lakehouse.errors import TableError
 from lakehouse.kafka import PublishOptions, add_partitions, create_named_topic, delete_topic, publish_raw
 from lakehouse.kafka.raw_records import RawRecord
-from lakehouse.kafka.transactions import Step, progress_topic, read_contents, send_steps
+from lakehouse.kafka.transactions import Marker, Step, progress_topic, read_contents, send_steps
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.sinks.delivery import SinkUpdate
-from lakehouse.sinks.progress import sink_status, topic_identity
+from lakehouse.sinks.progress import sink_status, topic_facts
 from lakehouse.sinks.topic import TopicDelivery, _Sending
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.pages import HOW_TO, run_examples
@@ -229,7 +229,7 @@ def test_what_is_erased_leaves_a_topic_whose_first_load_was_not_completed(target
         yield Step([RawRecord(b'{"id":"z","price":1.0}', b'{"id":"z"}')], lambda: sending._marker(None))
         raise RuntimeError("killed")
 
-    sending = _Sending(target.delivery, topic_identity_of(target), "", None)
+    sending = _Sending(target.delivery, topic_facts_of(target), "", None)
     sending.steps = fail  # type: ignore[method-assign]
     with pytest.raises(RuntimeError):
         send_steps(target.settings, target.sink.to.name, sending)
@@ -246,8 +246,8 @@ def test_an_erasure_sends_no_value_that_was_not_sent_before(target: TopicTarget)
     assert target.rows() == target.table_rows()
 
 
-def topic_identity_of(target: TopicTarget) -> str:
+def topic_facts_of(target: TopicTarget) -> Marker:
     name = target.sink.to.name
     for topic in (name, progress_topic(name)):
         create_named_topic(target.settings, topic, 1)
-    return topic_identity(target.settings, name)
+    return topic_facts(target.settings, name)

@@ -28,7 +28,9 @@ from lakehouse.storage import delta_rs_writer
 from lakehouse.storage.delta_rs_writer import create_with_rows, replace_all
 from lakehouse.storage.layout import Layout
 from lakehouse_tests.helpers.commands import lakehouse_says
+from lakehouse_tests.helpers.databases.postgres import Postgres
 from lakehouse_tests.helpers.tables.azurite import AnyStore
+from lakehouse_tests.helpers.tables.delivered import new_target
 from lakehouse_tests.helpers.tables.exported import (
     append,
     apply_changes,
@@ -265,6 +267,19 @@ def test_every_row_is_exported_to_the_disk(settings: Settings) -> None:
     delete(settings, "id = 'a'")
     assert Exporter(settings, SALES).update().version == 2
     assert exported_rows(folder(settings, SALES)) == rows_of_table(settings)
+
+
+def test_a_sink_follows_a_table_in_a_store(settings: Settings, postgres: Postgres) -> None:
+    append(settings, ("a", 1.0, day(1)), ("b", 2.0, day(2)), ("c", None, None))
+    with new_target(postgres, settings.home_folder) as local_target:
+        of_store = settings.model_copy(update={"sink_urls": local_target.settings.sink_urls})
+        target = replace(local_target, settings=of_store)
+        for kind in ("whole", "changes", None):
+            assert target.update().kind == kind
+            assert target.stored_rows() == target.table_rows()
+            if kind == "whole":
+                delete(settings, "id = 'a'")
+        assert target.delivery.equals_table().passed
 
 
 def test_changes_are_exported_to_the_disk_also_from_partitions_with_special_names(settings: Settings) -> None:

@@ -17,7 +17,7 @@ from benchmarks.turns import Measurement
 from lakehouse.declaration import PostgresTable, Sink
 from lakehouse.declaration.sink import RowIdentity
 from lakehouse.settings import Settings
-from lakehouse.sinks.postgres import PostgresDelivery
+from lakehouse.sinks.database import DatabaseDelivery
 from lakehouse_tests.helpers.databases.postgres import Postgres, running_postgres
 
 LOADED, CHANGED = 5_000_000, 5_000
@@ -40,7 +40,7 @@ def run(turns: int) -> dict[str, dict[str, Measurement]]:
         for first in range(0, LOADED, _PART):
             properties = {"delta.enableChangeDataFeed": "true"}
             write_deltalake(uri, _rows(range(first, first + _PART)), mode="append", configuration=properties)
-        delivery = PostgresDelivery(
+        delivery = DatabaseDelivery(
             settings, Sink("sales_sink", of="sales", to=PostgresTable("sales")), RowIdentity(("id",))
         )
         text = _csv(DeltaTable(uri).to_pyarrow_table())

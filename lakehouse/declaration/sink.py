@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from lakehouse.declaration.export import Export, OutletParts, OutletTable, listed_twice
 from lakehouse.declaration.names import RECORD, spelling_hint
@@ -11,22 +11,27 @@ from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.column_types import Problem
 
 _FEED_IDENTITY = ("source_table_id", "source_version")
-_MAX_BYTES = 63  # of a name in PostgreSQL, which cuts a longer one
+_POSTGRES_BYTES = 63
+_SQL_SERVER_CHARACTERS = 128
 _PLAIN_NAME = re.compile(r'[^\x00-\x1f\x7f."]+(\.[^\x00-\x1f\x7f."]+)?')
 _TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,240}")  # the name with ".progress" is one too
 _OWN_TABLES = ("lakehouse_progress", "lakehouse_unfit")
 
 
 @dataclass(frozen=True)
-class PostgresTable:
-    """A table of a PostgreSQL database, which the sink creates and alone writes.
+class DatabaseTable:
+    """A table of a database, which the sink creates and alone writes.
 
-    ``name`` is ``TABLE`` or ``SCHEMA.TABLE``; without a schema it is in ``public``. ``database`` names the URL of the
-    database in ``LAKEHOUSE_SINK_URLS``.
+    ``name`` is ``TABLE`` or ``SCHEMA.TABLE``. ``database`` names the URL of the database in ``LAKEHOUSE_SINK_URLS``.
     """
 
+    product: ClassVar[str]
+    schemes: ClassVar[tuple[str, ...]]
+    """What the URL of the database starts with."""
+    default_schema: ClassVar[str]
+
     name: str
-    database: str = "postgres"
+    database: str
 
     @property
     def place(self) -> str:
@@ -36,7 +41,7 @@ class PostgresTable:
     @property
     def full_name(self) -> str:
         """The name with its schema."""
-        return self.name if "." in self.name else f"public.{self.name}"
+        return self.name if "." in self.name else f"{self.default_schema}.{self.name}"
 
     def name_problems(self, columns: Sequence[str]) -> Iterator[Problem]:
         """Names that the database would cut or that have other meanings; ``columns`` are those of the sink."""
@@ -45,8 +50,60 @@ class PostgresTable:
         if self.full_name.partition(".")[2] in _OWN_TABLES:
             yield f"sinks have a table {self.name} of their own", "Choose another name."
         for name in (*self.name.split("."), *columns):
-            if len(name.encode()) > _MAX_BYTES:
-                yield f"PostgreSQL cuts {name}, which is longer than {_MAX_BYTES} bytes", "Choose a shorter name."
+            if limit := self.limit_of(name):
+                yield (
+                    f"{self.product} cannot hold the name {name}, which is longer than {limit}",
+                    "Choose a shorter name.",
+                )
+
+    def limit_of(self, name: str) -> str:
+        """The limit of names, if one is longer; else empty."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class PostgresTable(DatabaseTable):
+    """A table of a PostgreSQL database, which the sink creates and alone writes.
+
+    ``name`` is ``TABLE`` or ``SCHEMA.TABLE``; without a schema it is in ``public``. ``database`` names the URL of the
+    database in ``LAKEHOUSE_SINK_URLS``.
+    """
+
+    product = "PostgreSQL"
+    schemes = ("postgresql", "postgres")
+    default_schema = "public"
+
+    database: str = "postgres"
+
+    def limit_of(self, name: str) -> str:
+        """PostgreSQL cuts a longer name."""
+        return "63 bytes" if len(name.encode()) > _POSTGRES_BYTES else ""
+
+
+@dataclass(frozen=True)
+class SqlServerTable(DatabaseTable):
+    """A table of a SQL Server or Azure SQL database, which the sink creates and alone writes.
+
+    ``name`` is ``TABLE`` or ``SCHEMA.TABLE``; without a schema it is in ``dbo``. ``database`` names the URL of the
+    database in ``LAKEHOUSE_SINK_URLS``.
+    """
+
+    product = "SQL Server"
+    schemes = ("mssql",)
+    default_schema = "dbo"
+
+    database: str = "sqlserver"
+
+    def name_problems(self, columns: Sequence[str]) -> Iterator[Problem]:
+        """Also names that a database without regard to case takes for the same."""
+        yield from super().name_problems(columns)
+        names = [name.lower() for name in columns]
+        for name in (name for name in columns if names.count(name.lower()) > 1):
+            yield f"SQL Server has one name for {name} and another case of it", "Rename a column."
+
+    def limit_of(self, name: str) -> str:
+        """SQL Server refuses a longer name."""
+        return "128 characters" if len(name) > _SQL_SERVER_CHARACTERS else ""
 
 
 @dataclass(frozen=True)
@@ -73,7 +130,7 @@ class ChangesTopic:
             yield f"{self.name} has {self.partitions} partitions", "Declare one or more."
 
 
-Target = PostgresTable | ChangesTopic
+Target = PostgresTable | SqlServerTable | ChangesTopic
 
 
 @dataclass(frozen=True)
@@ -85,7 +142,7 @@ class Sink(OutletParts):
     start with an underscore. The columns that identify a row are always among them: the key, the columns of a rollup's
     ``by``, of a change feed also ``source_table_id`` and ``source_version``, and of a log table ``_record``, a text.
 
-    ``unfit`` says what becomes of a row with a value that PostgreSQL cannot hold: the run fails, or the row is left
+    ``unfit`` says what becomes of a row with a value that the database cannot hold: the run fails, or the row is left
     out, and its key is in ``lakehouse_unfit`` there.
 
     Each run writes what changed since the version that the target has, deletes too, together with the new version. A

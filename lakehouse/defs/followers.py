@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import dagster as dg
 from pydantic import Field
 
-from lakehouse.declaration import Export, PostgresTable, Sink, StreamTable, View
+from lakehouse.declaration import ChangesTopic, Export, PostgresTable, Sink, SqlServerTable, StreamTable, View
 from lakehouse.declaration.sink import Outlet
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import reason_to_wait, sensor_location, unfinished_run
@@ -22,6 +22,7 @@ from lakehouse.sinks.outlets import runner_of
 
 TICK_INTERVAL = 15
 """Seconds between two looks at the tables."""
+_KINDS = {PostgresTable: {"postgresql", "table"}, SqlServerTable: {"sqlserver", "table"}, ChangesTopic: {"kafka"}}
 _VERSIONS = dg.TableSchema(columns=[dg.TableColumn("table", "string"), dg.TableColumn("version", "int")])
 
 
@@ -139,7 +140,7 @@ def outlet_spec(outlet: Outlet, tables: Sequence[StreamTable], catalog: ViewCata
 def _kinds_of(outlet: Outlet) -> set[str]:
     if isinstance(outlet, Export):
         return {outlet.format, "file"}
-    return {"postgresql", "table"} if isinstance(outlet.to, PostgresTable) else {"kafka"}
+    return _KINDS[type(outlet.to)]
 
 
 def _doc_of(outlet: Outlet) -> str:

@@ -235,12 +235,13 @@ def _require_url(url: str) -> str:
     return url
 
 
-def _require_database_url(url: SecretStr) -> SecretStr:
-    """Refuse a URL that names no database of PostgreSQL, with a message that quotes nothing of it."""
+def _require_database_url(url: SecretStr, *schemes: str) -> SecretStr:
+    """Refuse a URL that names no database of PostgreSQL or of more kinds, with a message that quotes nothing of it."""
     require_clear_database_url(url.get_secret_value())
-    address = _parse_address(url, "postgresql", "postgres")
+    address = _parse_address(url, "postgresql", "postgres", *schemes)
     if address is None or not address.path.strip("/"):
-        raise ValueError("it must be a URL such as postgresql://USER:PASSWORD@HOST:PORT/DATABASE")
+        names = " or ".join(("postgresql", *schemes))
+        raise ValueError(f"it must be a URL such as {names}://USER:PASSWORD@HOST:PORT/DATABASE")
     return url
 
 
@@ -249,7 +250,7 @@ def parse_sink_urls(text: str) -> dict[str, str]:
     urls = parse_object(text, lambda _: None, '{"postgres": "postgresql://USER:PASSWORD@HOST/DATABASE"}')
     for name, url in urls.items():
         try:
-            _require_database_url(SecretStr(url))
+            _require_database_url(SecretStr(url), "mssql")
         except ValueError as error:
             raise ValueError(f"the URL of {name} is wrong: {error}") from None
     return urls

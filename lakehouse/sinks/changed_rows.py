@@ -23,6 +23,8 @@ from lakehouse.storage.row_changes import ChangesGoneError
 
 GONE = "_gone"
 """The last column of each row: whether the table no longer has a row of this identity."""
+UNFIT = "_unfit"
+"""The column of the stage with the name of a column whose value cannot be held; NULL in other rows."""
 VERSION = "_version"
 """The column with the version of the table that made a change."""
 _CHANGE_TYPE, _CHANGE_VERSION, _ = CHANGE_COLUMNS

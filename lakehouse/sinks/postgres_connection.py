@@ -58,27 +58,36 @@ def connect_verified(psycopg: ModuleType, url: str) -> "Iterator[Connection[Any]
     """
     parts = psycopg.conninfo.conninfo_to_dict(url)
     options: dict[str, Any] = {**_LIMITS, "application_name": "lakehouse"}
-    if "sslmode" not in parts and not all(_is_local(str(parts.get(name) or "")) for name in ("host", "hostaddr")):
+    if "sslmode" not in parts and not all(is_local(str(parts.get(name) or "")) for name in ("host", "hostaddr")):
         options["sslmode"] = "verify-full"
-        options |= {} if "sslrootcert" in parts else {"sslrootcert": _authorities()}
+        options |= {} if "sslrootcert" in parts else {"sslrootcert": authorities()}
     options = {name: value for name, value in options.items() if name not in parts}
     with psycopg.connect(url, **options) as connection:
         yield connection
 
 
-def _authorities() -> str:
+def authorities() -> str:
+    """The file of the authorities that certificates of servers are verified with."""
     from requests.utils import DEFAULT_CA_BUNDLE_PATH  # noqa: PLC0415 - slow to import
 
     return environ.get("SSL_CERT_FILE") or str(DEFAULT_CA_BUNDLE_PATH)
 
 
-def _is_local(hosts: str) -> bool:
-    """Whether all hosts are this machine: loopback, or the folder of a socket."""
-    return all(not host or host.startswith(("/", "@")) or _is_loopback(host) for host in hosts.split(","))
+def is_local(hosts: str) -> bool:
+    """Return whether all hosts are this machine: loopback, or the folder of a socket."""
+    return all(
+        not host
+        or host.startswith(("/", "@"))
+        or host == "localhost"
+        or (is_address(host) and ip_address(host).is_loopback)
+        for host in hosts.split(",")
+    )
 
 
-def _is_loopback(host: str) -> bool:
+def is_address(host: str) -> bool:
+    """Return whether a host is an address, not a name."""
     try:
-        return ip_address(host).is_loopback
+        ip_address(host)
     except ValueError:
-        return host == "localhost"
+        return False
+    return True

@@ -1,53 +1,27 @@
 """The statements of a sink in PostgreSQL. Makes text; no input or output."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
 from lakehouse.query.connections import quoted_name, quoted_text
-from lakehouse.sinks.changed_rows import GONE
-from lakehouse.sinks.copied_rows import UNFIT
+from lakehouse.sinks.changed_rows import GONE, UNFIT
+from lakehouse.sinks.target_sql import PROGRESS_COLUMNS, TargetParts
 
-STAGE = "lakehouse_stage"
-"""The temporary table with the rows of a run."""
+_STAGE = "lakehouse_stage"
 _EXISTS = "lakehouse_exists"
-_PROGRESS_COLUMNS = {
-    "sink": "text NOT NULL",
-    "table_id": "text NOT NULL",
+_OWN_TYPES = {
     "version": "bigint NOT NULL",
     "commit_id": "text",
     "columns": "text[] NOT NULL",
     "identity": "text[] NOT NULL",
-    "run": "text NOT NULL",
 }
 
 
-@dataclass(frozen=True)
-class TargetSql:
-    """The statements for one target: its quoted ``name``, the types of its columns, and what identifies a row.
+class PostgresSql(TargetParts):
+    """The statements of a target in PostgreSQL."""
 
-    ``progress`` is the quoted name of the table with the progress. ``can_be_null``: a part of the identity may be NULL.
-    ``unfit`` is the quoted name of the table with the keys of rows that are left out; empty if none are.
-    """
-
-    name: str
-    progress: str
-    types: Mapping[str, str]
-    identity: tuple[str, ...]
-    can_be_null: bool
-    unfit: str = ""
-
-    @property
-    def stage_columns(self) -> tuple[str, ...]:
-        """The columns of the stage after those of the target."""
-        return (GONE, UNFIT) if self.unfit else (GONE,)
-
-    @property
-    def statements(self) -> list[str]:
-        """What the first run does, and each later one with changes, in order."""
-        first = [self.create, self.copy(self.name), self.add_identity, self.create_progress, self.record_progress]
-        stage = [self.create_stage, self.copy(STAGE, *self.stage_columns)]
-        unfit = self.note_unfit(is_whole=False) if self.unfit else []
-        return [*first, *stage, self.delete_gone, self.upsert, *unfit, self.record_progress]
+    stage = _STAGE
+    analyze_stage = f"ANALYZE {_STAGE}"
+    """Without statistics, a plan for many rows is slow."""
 
     @property
     def create(self) -> str:
@@ -78,33 +52,33 @@ class TargetSql:
     def create_stage(self) -> str:
         """Create the table for the rows of a run."""
         columns = definitions({**self.types, GONE: "boolean", **({UNFIT: "text"} if self.unfit else {})})
-        return f"CREATE TEMPORARY TABLE {STAGE} ({columns}) ON COMMIT DROP"
+        return f"CREATE TEMPORARY TABLE {_STAGE} ({columns}) ON COMMIT DROP"
 
-    def copy(self, name: str, *more_columns: str) -> str:
-        """Copy rows into a table, with further columns after those of the target."""
-        columns = ", ".join(map(quoted_name, (*self.types, *more_columns)))
-        return f"COPY {name} ({columns}) FROM STDIN (FORMAT csv)"
+    def copy(self, table: str) -> str:
+        """Copy rows as CSV."""
+        columns = ", ".join(map(quoted_name, self.columns_of(table)))
+        return f"COPY {table} ({columns}) FROM STDIN (FORMAT csv)"
 
     @property
     def delete_gone(self) -> str:
         """Delete the rows of which the stage says that they are gone."""
-        return f"DELETE FROM {self.name} t USING {STAGE} s WHERE s.{quoted_name(GONE)} AND {self._same_identity}"
+        return f"DELETE FROM {self.name} t USING {_STAGE} s WHERE s.{quoted_name(GONE)} AND {self._same_identity}"
 
     @property
     def delete_missing(self) -> str:
         """Delete the rows that the stage does not have."""
-        rows = f"SELECT FROM {STAGE} s WHERE NOT s.{quoted_name(GONE)} AND {self._same_identity}"
+        rows = f"SELECT FROM {_STAGE} s WHERE NOT s.{quoted_name(GONE)} AND {self._same_identity}"
         return f"DELETE FROM {self.name} t WHERE NOT EXISTS ({rows})"
 
     @property
-    def upsert(self) -> str:
+    def upsert(self) -> Sequence[str]:
         """Insert or update the rows of the stage that are not in the target so."""
         names, identity = [*map(quoted_name, self.types)], [*map(quoted_name, self.identity)]
         changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in identity)
         update = f"UPDATE SET {changes} WHERE {self._differs_from('excluded')}" if changes else "NOTHING"
-        rows = f"SELECT {', '.join(names)} FROM {STAGE} s WHERE NOT s.{quoted_name(GONE)}"
+        rows = f"SELECT {', '.join(names)} FROM {_STAGE} s WHERE NOT s.{quoted_name(GONE)}"
         conflict = f"ON CONFLICT ({', '.join(identity)}) DO {update}"
-        return f"INSERT INTO {self.name} AS t ({', '.join(names)}) {rows} {conflict}"
+        return [f"INSERT INTO {self.name} AS t ({', '.join(names)}) {rows} {conflict}"]
 
     @property
     def count_differences(self) -> str:
@@ -112,41 +86,39 @@ class TargetSql:
         both = f"t.ctid IS NOT NULL AND s.{_EXISTS} AND {self._differs_from('s')}"
         conditions = ("t.ctid IS NULL", f"s.{_EXISTS} IS NULL", both)
         counts = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in conditions)
-        rows = f"(SELECT *, true AS {_EXISTS} FROM {STAGE} WHERE NOT {quoted_name(GONE)}) s"
+        rows = f"(SELECT *, true AS {_EXISTS} FROM {_STAGE} WHERE NOT {quoted_name(GONE)}) s"
         return f"SELECT {counts} FROM {rows} FULL JOIN {self.name} t ON {self._same_identity}"
 
     def note_unfit(self, *, is_whole: bool) -> list[str]:
         """Note the keys of the rows of the stage that are left out; statements have places for target and version."""
         pairs = ", ".join(f"{quoted_text(name)}, s.{quoted_name(name)}" for name in self.identity)
         key, unfit = f"jsonb_build_object({pairs})".replace("%", "%%"), f"s.{quoted_name(UNFIT)}"
-        former = "" if is_whole else f" AND EXISTS (SELECT FROM {STAGE} s WHERE u.key = {key})"
+        former = "" if is_whole else f" AND EXISTS (SELECT FROM {_STAGE} s WHERE u.key = {key})"
         table = self.unfit.replace("%", "%%")
         return [
             f"CREATE TABLE IF NOT EXISTS {table} (target text, key jsonb, column_name text NOT NULL, version bigint NOT"
             " NULL, PRIMARY KEY (target, key))",
             f"DELETE FROM {table} u WHERE u.target = %(target)s{former}",
-            f"INSERT INTO {table} SELECT %(target)s, {key}, {unfit}, %(version)s FROM {STAGE} s WHERE {unfit} IS NOT"
+            f"INSERT INTO {table} SELECT %(target)s, {key}, {unfit}, %(version)s FROM {_STAGE} s WHERE {unfit} IS NOT"
             " NULL",
         ]
 
     @property
     def create_progress(self) -> str:
         """Create the table with the progress of the targets in the schema."""
-        columns = "".join(f"{name} {type_}, " for name, type_ in _PROGRESS_COLUMNS.items())
+        columns = "".join(f"{name} {_OWN_TYPES.get(name, 'text NOT NULL')}, " for name in PROGRESS_COLUMNS)
         target, time = "target text PRIMARY KEY", "updated_at timestamptz NOT NULL"
         return f"CREATE TABLE IF NOT EXISTS {self.progress} ({target}, {columns}{time})"
 
     @property
-    def record_progress(self) -> str:
-        """Record the version of the target; has a place for its name and for each column of the progress."""
-        names = [*_PROGRESS_COLUMNS, "updated_at"]
-        places = "%s, " * (len(_PROGRESS_COLUMNS) + 1)
+    def record_progress(self) -> Sequence[str]:
+        """One statement."""
+        names = [*PROGRESS_COLUMNS, "updated_at"]
+        places = "%s, " * (len(PROGRESS_COLUMNS) + 1)
         changes = ", ".join(f"{name} = excluded.{name}" for name in names)
         table = self.progress.replace("%", "%%")
-        return (
-            f"INSERT INTO {table} (target, {', '.join(names)}) VALUES ({places}now()) ON CONFLICT (target) DO UPDATE"
-            f" SET {changes}"
-        )
+        insert = f"INSERT INTO {table} (target, {', '.join(names)}) VALUES ({places}now())"
+        return [f"{insert} ON CONFLICT (target) DO UPDATE SET {changes}"]
 
     @property
     def _same_identity(self) -> str:

@@ -19,7 +19,7 @@ import psycopg
 
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
-from lakehouse.sinks.postgres import PostgresDelivery
+from lakehouse.sinks.database import DatabaseDelivery
 from lakehouse_tests.helpers.tables.delivered import BY_ID, SALES, Target
 
 Moment = tuple[str, int]
@@ -59,7 +59,7 @@ def main() -> None:
         inject(moment[0], int(moment[1]))
     settings = Settings(home=Path(home), sync=False, sink_urls=json.dumps({"postgres": url}))
     try:
-        sys.stdout.write(json.dumps(asdict(PostgresDelivery(settings, SALES, BY_ID).update())))
+        sys.stdout.write(json.dumps(asdict(DatabaseDelivery(settings, SALES, BY_ID).update())))
     except LakehouseError as error:
         sys.stdout.write(json.dumps({"error": str(error)}))
 

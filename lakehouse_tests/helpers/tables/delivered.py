@@ -12,14 +12,15 @@ from uuid import uuid4
 
 from deltalake import DeltaTable
 
-from lakehouse.declaration import PostgresTable, Sink
+from lakehouse.declaration import PostgresTable, Sink, SqlServerTable
 from lakehouse.declaration.sink import RowIdentity
 from lakehouse.exports.progress import OutletStatus
 from lakehouse.settings import Settings
+from lakehouse.sinks.database import DatabaseDelivery
 from lakehouse.sinks.delivery import SinkUpdate
-from lakehouse.sinks.postgres import PostgresDelivery
 from lakehouse.sinks.progress import sink_status
 from lakehouse_tests.helpers.databases.postgres import Postgres
+from lakehouse_tests.helpers.databases.sql_server import SqlServer, running_sql_server
 
 BY_ID = RowIdentity(("id",))
 SALES = Sink("sales_in_postgres", of="sales", to=PostgresTable("sales"))
@@ -34,10 +35,11 @@ class Target:
     settings: Settings
     sink: Sink = SALES
     identity: RowIdentity = BY_ID
+    sql_server: SqlServer | None = None
 
     @property
-    def delivery(self) -> PostgresDelivery:
-        return PostgresDelivery(self.settings, self.sink, self.identity)
+    def delivery(self) -> DatabaseDelivery:
+        return DatabaseDelivery(self.settings, self.sink, self.identity)
 
     def update(self, *, whole: bool = False) -> SinkUpdate:
         return self.delivery.update(whole=whole)
@@ -92,3 +94,14 @@ def new_target(server: Postgres, home: Path) -> Iterator[Target]:
         yield Target(server, database, settings)
     finally:
         server.run(f'DROP DATABASE "{database}" WITH (FORCE)')
+
+
+@contextmanager
+def new_sql_server_target(server: Postgres, home: Path) -> Iterator[Target]:
+    """A new database of a stand-in for SQL Server, which keeps its rows in PostgreSQL."""
+    with new_target(server, home) as target:
+        target.run("CREATE SCHEMA dbo", f'ALTER DATABASE "{target.database}" SET search_path = dbo')
+        with running_sql_server(server, target.database) as sql_server:
+            settings = Settings(home=home, sync=False, sink_urls=json.dumps({"sqlserver": sql_server.url}))
+            sink = replace(SALES, name="sales_in_sql_server", to=SqlServerTable("sales"))
+            yield replace(target, settings=settings, sink=sink, sql_server=sql_server)

@@ -11,7 +11,10 @@ from lakehouse.errors import TableError
 from lakehouse_tests.helpers.tables.delivered import Target
 from lakehouse_tests.helpers.tables.exported import append, day, delete, merge
 
+in_each_database = pytest.mark.parametrize("target", ["PostgreSQL", "SQL Server"], indirect=True)
 
+
+@in_each_database
 def test_the_first_run_writes_every_row_and_a_second_one_nothing(target: Target) -> None:
     update = target.update()
     assert (update.kind, update.rows, update.deleted, update.source_version, update.lag) == ("whole", 3, 0, 0, 0)
@@ -21,6 +24,7 @@ def test_the_first_run_writes_every_row_and_a_second_one_nothing(target: Target)
     assert target.delivery.find_news() is None
 
 
+@in_each_database
 @pytest.mark.invariant("10.14")
 def test_changes_of_every_kind_bring_the_target_to_the_rows_of_the_table(target: Target) -> None:
     target.update()
@@ -43,6 +47,7 @@ def test_changes_of_every_kind_bring_the_target_to_the_rows_of_the_table(target:
     assert not target.stored_rows()
 
 
+@in_each_database
 def test_a_file_that_is_rewritten_changes_no_row_of_the_target(target: Target) -> None:
     """Without change data, a commit removes whole files and adds them again."""
     table = DeltaTable(target.settings.table_uri("sales"))
@@ -54,6 +59,7 @@ def test_a_file_that_is_rewritten_changes_no_row_of_the_target(target: Target) -
     assert target.stored_rows() == target.table_rows()
 
 
+@in_each_database
 def test_a_restored_table_is_compared_as_a_whole(target: Target) -> None:
     target.update()
     merge(target.settings, ("a", 1.5, day(1)), ("d", 4.0, day(3)))
@@ -67,6 +73,7 @@ def test_a_restored_table_is_compared_as_a_whole(target: Target) -> None:
     assert target.rows("SELECT * FROM expensive ORDER BY id") == [("b",)]
 
 
+@in_each_database
 def test_a_table_that_is_created_again_is_compared_as_a_whole(target: Target) -> None:
     target.update()
     folder = Path(target.settings.table_uri("sales"))
@@ -78,6 +85,7 @@ def test_a_table_that_is_created_again_is_compared_as_a_whole(target: Target) ->
     assert target.stored_rows() == target.table_rows()
 
 
+@in_each_database
 def test_changes_that_vacuum_removed_are_replaced_by_a_comparison(target: Target) -> None:
     target.update()
     merge(target.settings, ("a", 1.5, day(1)))
@@ -92,6 +100,7 @@ def test_changes_that_vacuum_removed_are_replaced_by_a_comparison(target: Target
     assert target.stored_rows() == target.table_rows()
 
 
+@in_each_database
 def test_a_column_is_added_and_another_leaves_with_the_declaration(target: Target) -> None:
     target.with_sink(columns=["id", "price"]).update()
     assert target.with_sink(columns=["id", "price"]).update().kind is None
@@ -133,6 +142,7 @@ def test_another_type_keeps_the_column_with_its_index_and_its_grants(target: Tar
     target.run("DROP OWNED BY reader", "DROP ROLE reader")
 
 
+@in_each_database
 def test_readers_do_not_wait_while_rows_are_compared_for_other_columns(target: Target) -> None:
     target.with_sink(columns=["id", "price"]).update()
     sink = target.with_sink(columns=["id", "sold_at"]).delivery
@@ -143,14 +153,16 @@ def test_readers_do_not_wait_while_rows_are_compared_for_other_columns(target: T
     assert target.with_sink(columns=["id", "sold_at"]).update().kind == "whole"
 
 
+@in_each_database
 def test_a_column_of_somebody_else_is_never_taken(target: Target) -> None:
     target.with_sink(columns=["id"]).update()
     target.run("ALTER TABLE sales ADD COLUMN price text DEFAULT 'mine'")
-    with pytest.raises(TableError, match="table public.sales in postgres has a column price that no sink made"):
+    with pytest.raises(TableError, match=f"{target.sink.to.place} has a column price that no sink made"):
         target.with_sink(columns=["id", "price"]).update()
     assert target.rows("SELECT DISTINCT price FROM sales") == [("mine",)]
 
 
+@in_each_database
 def test_a_target_that_somebody_dropped_is_created_again(target: Target) -> None:
     target.update()
     target.run("DROP TABLE sales")
@@ -158,6 +170,7 @@ def test_a_target_that_somebody_dropped_is_created_again(target: Target) -> None
     assert target.stored_rows() == target.table_rows()
 
 
+@in_each_database
 def test_a_database_that_was_restored_continues_from_its_own_version(target: Target) -> None:
     target.update()
     target.run("CREATE TABLE backup AS TABLE sales", "CREATE TABLE former AS TABLE lakehouse_progress")
@@ -173,20 +186,23 @@ def test_a_database_that_was_restored_continues_from_its_own_version(target: Tar
     assert target.stored_rows() == target.table_rows()
 
 
+@in_each_database
 def test_a_table_that_no_sink_created_is_refused(target: Target) -> None:
     target.run("CREATE TABLE sales (id text)", "INSERT INTO sales VALUES ('mine')")
-    with pytest.raises(TableError, match="table public.sales in postgres exists already, and no sink created it"):
+    with pytest.raises(TableError, match=f"{target.sink.to.place} exists already, and no sink created it"):
         target.update()
     assert target.rows("TABLE sales") == [("mine",)]
 
 
+@in_each_database
 def test_a_target_of_another_sink_is_refused(target: Target) -> None:
     target.update()
     rival = replace(target, sink=replace(target.sink, name="rival"))
-    with pytest.raises(TableError, match="Sink rival: table public.sales in postgres is written by the sink sales_in"):
+    with pytest.raises(TableError, match=f"Sink rival: {target.sink.to.place} is written by the sink sales_in"):
         rival.update()
 
 
+@in_each_database
 def test_values_that_somebody_changed_are_found_and_corrected(target: Target) -> None:
     target.update()
     assert target.delivery.equals_table().passed
@@ -213,6 +229,7 @@ def test_a_key_of_another_type_is_followed(target: Target, rows: list[str]) -> N
         target.run("CREATE OR REPLACE VIEW prices AS SELECT price FROM sales")
 
 
+@in_each_database
 def test_a_check_before_the_sink_has_a_new_column_compares_the_version_that_it_has(target: Target) -> None:
     target.update()
     rows = pa.table({"id": ["n"], "note": ["new"]})
@@ -230,6 +247,7 @@ def test_a_key_with_the_character_nul_that_is_gone_is_no_obstacle(target: Target
     assert target.stored_rows() == target.table_rows()
 
 
+@in_each_database
 def test_a_schema_with_a_percent_sign_is_a_schema(target: Target) -> None:
     target.run('CREATE SCHEMA "a%b"')
     sink = target.with_sink(to=replace(target.sink.to, name="a%b.sales"))

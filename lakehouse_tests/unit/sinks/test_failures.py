@@ -10,7 +10,7 @@ import pytest
 
 from lakehouse.errors import LakehouseError, LockedError, SettingsError, TableError
 from lakehouse.settings import Settings
-from lakehouse.sinks import progress
+from lakehouse.sinks import postgres_session
 from lakehouse_tests.helpers.tables.delivered import Target
 from lakehouse_tests.helpers.tables.exported import append, day, delete, merge
 
@@ -75,8 +75,8 @@ def test_racing_runs_do_so_with_any_isolation_of_the_server(target: Target) -> N
 
 def test_a_run_waits_for_another_one_only_for_so_long(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     target.update()
-    statements = ("SET LOCAL lock_timeout = '100ms'", *progress._SESSION[1:])
-    monkeypatch.setattr(progress, "_SESSION", statements)
+    statements = ("SET LOCAL lock_timeout = '100ms'", *postgres_session._SESSION[1:])
+    monkeypatch.setattr(postgres_session, "_SESSION", statements)
     with target.server.connect(target.database) as connection, connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('lakehouse public.sales', 0))")
         merge(target.settings, ("a", 1.5, day(1)))

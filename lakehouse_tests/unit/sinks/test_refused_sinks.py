@@ -19,7 +19,7 @@ LOG = replace(ORDERS, name="events", topic="events", key=[], rollups=[])
     [
         ({"name": "Sink"}, "the name is not allowed"),
         ({"of": "my table"}, "of='my table' is not the name of a table. Write the name of a declared table."),
-        ({"to": "orders"}, "to must be a PostgresTable or a ChangesTopic, not 'orders'."),
+        ({"to": "orders"}, "to must be a PostgresTable, a SqlServerTable or a ChangesTopic, not 'orders'."),
         ({"to": ChangesTopic("a b")}, "'a b' is not the name of a topic. Use letters, digits, dots, _ and -, at most"),
         (
             {"to": ChangesTopic("a"), "unfit": "leave_out"},
@@ -41,9 +41,9 @@ LOG = replace(ORDERS, name="events", topic="events", key=[], rollups=[])
         ),
         (
             {"to": PostgresTable("t" * 64)},
-            f"PostgreSQL cuts {'t' * 64}, which is longer than 63 bytes. Choose a shorter",
+            f"PostgreSQL cannot hold the name {'t' * 64}, which is longer than 63 bytes. Choose a shorter",
         ),
-        ({"columns": ["id", "ä" * 32]}, f"PostgreSQL cuts {'ä' * 32}, which is longer than 63 bytes."),
+        ({"columns": ["id", "ä" * 32]}, f"PostgreSQL cannot hold the name {'ä' * 32}, which is longer than 63 bytes."),
     ],
 )
 def test_a_wrong_sink_is_refused_when_it_is_declared(options: dict[str, Any], message: str) -> None:

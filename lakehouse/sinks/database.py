@@ -1,7 +1,7 @@
-"""A table of PostgreSQL as the target of a sink: rows and progress change in one transaction.
+"""A table of a database as the target of a sink: rows and progress change in one transaction.
 
 A lock of the transaction allows one run at a time: the next one reads the progress that the first one committed. Rows
-come through COPY into a temporary table, and from there into the target, so that its indexes, views and grants stay.
+are copied into a temporary table, and from there into the target, so that its indexes, views and grants stay.
 """
 
 import logging
@@ -9,35 +9,28 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakehouse.declaration.sink import Sink
+from lakehouse.declaration.sink import PostgresTable, Sink
 from lakehouse.errors import TableError
 from lakehouse.ledger.audit import Finding
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.consumption import version_to_consume
-from lakehouse.query.connections import quoted_name
 from lakehouse.sinks.changed_rows import SourceRows
-from lakehouse.sinks.copied_rows import Copied, column_type, copy_rows
+from lakehouse.sinks.database_session import DatabaseSession, TargetProgress, table_of
 from lakehouse.sinks.delivery import Delivery, Differences, SinkUpdate, TargetState, Written, as_of
-from lakehouse.sinks.postgres_sql import STAGE, TargetSql
-from lakehouse.sinks.progress import TargetProgress, open_connection, own_table, read_progress, table_of
-
-if TYPE_CHECKING:
-    from psycopg import Connection
+from lakehouse.sinks.fit_rows import Copied, RowForm, TargetSql
+from lakehouse.sinks.postgres_rows import PostgresRows
+from lakehouse.sinks.progress import open_session
+from lakehouse.sinks.sql_server_rows import SqlServerRows
 
 _log = logging.getLogger(__name__)
-_COLUMNS = (
-    "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
-    " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
-)
 _MANY_ROWS = 10_000  # with fewer, a plan without statistics is as quick
 
 
-class PostgresDelivery(Delivery):
-    """A sink whose target is a table of PostgreSQL."""
+class DatabaseDelivery(Delivery):
+    """A sink whose target is a table of a database."""
 
     def look(self) -> TargetState:
         """Look how far the target is."""
@@ -61,7 +54,8 @@ class PostgresDelivery(Delivery):
 
     def equals_table(self) -> Finding:
         """Compare every value of the target with the version of the table that it has."""
-        with self._open(locked=False) as target:
+        # in PostgreSQL, a transaction without the lock sees one moment
+        with self._open(locked=not isinstance(self.sink.to, PostgresTable)) as target:
             consumption = self._state_of(target).consumption
             if consumption.version is None or not consumption.has_source:
                 return self._finding(None)
@@ -71,42 +65,45 @@ class PostgresDelivery(Delivery):
 
     def statements(self) -> list[str]:
         """The statements of a first run and of each later one, without connecting."""
-        return sql_of(self.source()).statements
+        sql = form_of(self.sink).sql(self.source())
+        first = [sql.create, sql.copy(sql.name), sql.add_identity, sql.create_progress, *sql.record_progress]
+        unfit = sql.note_unfit(is_whole=False) if sql.unfit else []
+        later = [sql.create_stage, sql.copy(sql.stage), sql.delete_gone, *sql.upsert, *unfit, *sql.record_progress]
+        return [*first, *later]
 
-    def _state_of(self, target: "PostgresTarget") -> TargetState:
+    def _state_of(self, target: "DatabaseTarget") -> TargetState:
         consumed = target.progress.consumed if target.progress else None
         has_other_columns = consumed is not None and bool(target.preparation)
         return self._state(target.source.ledger, consumed, has_other_columns=has_other_columns)
 
     @contextmanager
-    def _open(self, *, locked: bool) -> "Iterator[PostgresTarget]":
+    def _open(self, *, locked: bool) -> "Iterator[DatabaseTarget]":
         """Open the target, and then read the ledger: with the lock, the target has no later version."""
-        with open_connection(self.settings, self.sink, locked=locked) as connection:
-            yield PostgresTarget(connection, self.sink, self.source())
+        with open_session(self.settings, self.sink, locked=locked) as session:
+            yield DatabaseTarget(session, self.sink, self.source())
 
 
 @dataclass(frozen=True)
-class PostgresTarget:
+class DatabaseTarget:
     """A target in an open transaction; ``source`` are the rows of the table."""
 
-    connection: "Connection[Any]"
+    session: DatabaseSession
     sink: Sink
     source: SourceRows
 
     @cached_property
     def sql(self) -> TargetSql:
         """The statements of the target."""
-        return sql_of(self.source)
+        return form_of(self.sink).sql(self.source)
 
     @cached_property
     def _stored_types(self) -> Mapping[str, str]:
-        """The columns that the target has now; none if it does not exist."""
-        return dict(self._rows(_COLUMNS, self.sql.name))
+        return self.session.stored_types()
 
-    @cached_property
+    @property
     def progress(self) -> TargetProgress | None:
         """What the target has; ``None`` if it does not exist yet. ``TableError`` if it belongs to something else."""
-        return read_progress(self.connection, self.sink)
+        return self.session.progress
 
     @property
     def _is_new(self) -> bool:
@@ -137,14 +134,14 @@ class PostgresTarget:
         """
         if not self._stored_types and not self.sql.unfit:
             self._run(self.sql.create)
-            copied = self._copy(batches, self.sql.name)
+            copied = form_of(self.sink).copy(self.session, self.sql, self.sql.name, batches)
             self._run(self.sql.add_identity)
             return Written(copied.rows, 0)
         self._stage(batches)
         for statement in (*self.preparation, *([self.sql.add_identity] if self._is_new else [])):
             self._run(statement)
         deleted = self._run(self.sql.delete_missing)
-        rows = self._run(self.sql.upsert)
+        rows = self._upsert()
         self._note_unfit(is_whole=True)
         return Written(rows, deleted)
 
@@ -152,7 +149,7 @@ class PostgresTarget:
         """Write rows that changed, and delete those that are gone."""
         copied = self._stage(batches)
         deleted = self._run(self.sql.delete_gone) if copied.gone_rows else 0
-        written = Written(self._run(self.sql.upsert) if copied.rows > copied.gone_rows else 0, deleted)
+        written = Written(self._upsert() if copied.rows > copied.gone_rows else 0, deleted)
         self._note_unfit(is_whole=False)
         return written
 
@@ -160,47 +157,41 @@ class PostgresTarget:
         values = {"target": table_of(self.sink).full_name, "version": self.source.ledger.rows_version}
         count = 0
         for statement in self.sql.note_unfit(is_whole=is_whole) if self.sql.unfit else ():
-            count = self.connection.execute(statement.encode(), values).rowcount
+            count = self.session.run(statement, values)
         if count > 0:
-            _log.warning("Sink %s left out %s rows that PostgreSQL cannot hold", self.sink.name, f"{count:,}")
+            product = table_of(self.sink).product
+            _log.warning("Sink %s left out %s rows that %s cannot hold", self.sink.name, f"{count:,}", product)
 
     def record_progress(self, consumed: Consumed, run: str) -> None:
         """Record that the target has a version of the table."""
         if self.progress is None:
             self._run(self.sql.create_progress)
         target, version = table_of(self.sink).full_name, (consumed.table_id, consumed.version, consumed.commit)
-        values = (target, self.sink.name, *version, [*self.sql.types], [*self.sql.identity], run)
-        self.connection.execute(self.sql.record_progress.encode(), values)
+        columns, identity = self.session.progress_value(self.sql.types), self.session.progress_value(self.sql.identity)
+        *first, last = self.sql.record_progress
+        for statement in first:
+            self.session.run(statement, [target])
+        self.session.run(last, [target, self.sink.name, *version, columns, identity, run])
 
     def find_differences(self, batches: Iterable[pa.RecordBatch]) -> Differences:
         """Compare the target with these rows, in every value."""
         self._stage(batches)
-        return Differences(*self._rows(self.sql.count_differences)[0])
+        return Differences(*self.session.rows(self.sql.count_differences)[0])
 
     def _stage(self, batches: Iterable[pa.RecordBatch]) -> Copied:
         self._run(self.sql.create_stage)
-        copied = self._copy(batches, STAGE, *self.sql.stage_columns)
-        if copied.rows > _MANY_ROWS:
-            self._run(f"ANALYZE {STAGE}")
+        copied = form_of(self.sink).copy(self.session, self.sql, self.sql.stage, batches)
+        if copied.rows > _MANY_ROWS and self.sql.analyze_stage:
+            self._run(self.sql.analyze_stage)
         return copied
 
-    def _copy(self, batches: Iterable[pa.RecordBatch], name: str, *more_columns: str) -> Copied:
-        statement = self.sql.copy(name, *more_columns)
-        with self.connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
-            return copy_rows(batches, [*self.sql.types, *more_columns], self.sql.identity, copy.write)
-
-    def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        return self.connection.execute(query.encode(), values or None).fetchall()
+    def _upsert(self) -> int:
+        return sum(map(self._run, self.sql.upsert))
 
     def _run(self, statement: str) -> int:
-        """Run a statement; return the number of rows that it wrote or deleted."""
-        return self.connection.execute(statement.encode()).rowcount
+        return self.session.run(statement)
 
 
-def sql_of(source: SourceRows) -> TargetSql:
-    """Return the statements of the target of a sink, as its table is now."""
-    table = table_of(source.sink)
-    types = {name: column_type(type_) for name, type_ in source.columns.items()}
-    name = ".".join(map(quoted_name, table.full_name.split(".")))
-    unfit = own_table(table, "lakehouse_unfit") if source.sink.unfit == "leave_out" else ""
-    return TargetSql(name, own_table(table), types, *source.identity, unfit)
+def form_of(sink: Sink) -> RowForm:
+    """Return how rows are written for the database of a sink."""
+    return PostgresRows() if isinstance(sink.to, PostgresTable) else SqlServerRows()

@@ -1,0 +1,132 @@
+"""Rows as a database can hold them: a value that it cannot hold is refused, or its row is left out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse.errors import TableError
+from lakehouse.exports.row_texts import json_line, value_text
+from lakehouse.sinks.changed_rows import GONE, UNFIT, SourceRows
+from lakehouse.sinks.database_session import DatabaseSession
+from lakehouse.sinks.postgres_sql import PostgresSql
+from lakehouse.sinks.sql_server_sql import SqlServerSql
+
+TargetSql = PostgresSql | SqlServerSql
+Arrays = dict[str, pa.Array]
+JSON = pa.large_string()
+"""The type of nested values in the rows that are written; no other column has it."""
+TEXTS = (pa.string(), pa.large_string(), pa.string_view())
+BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
+
+
+class Copied(NamedTuple):
+    """How many rows were copied, and how many of them say that a row is gone."""
+
+    rows: int
+    gone_rows: int
+
+
+class Unfit(NamedTuple):
+    """Which values of a column a database cannot hold, and why: ``reason`` goes on after the name of the column."""
+
+    values: pa.Array
+    reason: str
+
+
+class RowForm(ABC):
+    """How the rows of a table are written for one kind of database."""
+
+    @abstractmethod
+    def sql(self, source: SourceRows) -> TargetSql:
+        """The statements of the target of a sink, as its table is now."""
+
+    @abstractmethod
+    def convert(self, column: pa.Array) -> pa.Array:
+        """Return values as they are written."""
+
+    @abstractmethod
+    def find_unfit(self, column: pa.Array, *, is_identity: bool) -> Iterator[Unfit]:
+        """Find values of a converted column that the database cannot hold."""
+
+    @abstractmethod
+    def send(self, session: DatabaseSession, sql: TargetSql, table: str, batches: Iterator[pa.RecordBatch]) -> None:
+        """Copy fitting rows into the target or the stage."""
+
+    def copy(self, session: DatabaseSession, sql: TargetSql, table: str, batches: Iterable[pa.RecordBatch]) -> Copied:
+        """Copy rows into the target, or into the stage with the columns that only it has, as ``fit`` yields them."""
+        counts = list[Copied]()
+
+        def fitting_batches() -> Iterator[pa.RecordBatch]:
+            for batch, count in self.fit(batches, sql.columns_of(table), sql.identity):
+                counts.append(count)
+                yield batch
+
+        self.send(session, sql, table, fitting_batches())
+        return Copied(*map(sum, zip(*counts, strict=True))) if counts else Copied(0, 0)
+
+    def fit(
+        self, batches: Iterable[pa.RecordBatch], names: Sequence[str], identity: Sequence[str]
+    ) -> Iterator[tuple[pa.RecordBatch, Copied]]:
+        """Yield the columns ``names`` of rows as they are written, with their count.
+
+        If ``UNFIT`` is one of them, a row that the database cannot hold is written as one that is gone, with the name
+        of a column that it cannot hold. Else ``TableError``, which names the row by its identity; also if that is what
+        it cannot hold.
+        """
+        for read_batch in batches:
+            batch = self._without_impossible(read_batch, identity)
+            arrays = {name: self.convert(batch.column(name)) for name in names if name != UNFIT}
+            if UNFIT in names:
+                arrays = self._leave_out_unfit(arrays, batch, identity)
+            self._require_fit(arrays, batch.select([*identity]))
+            gone_rows = pc.sum(arrays.get(GONE, batch.column(GONE))).as_py() or 0
+            yield pa.record_batch([arrays[name] for name in names], names=[*names]), Copied(len(batch), gone_rows)
+
+    def _unfit(self, arrays: Mapping[str, pa.Array], identity: Sequence[str]) -> Iterator[tuple[str, Unfit]]:
+        for name, array in arrays.items():
+            for unfit in self.find_unfit(array, is_identity=name in identity):
+                values = pc.fill_null(unfit.values, fill_value=False)
+                if pc.any(values).as_py():
+                    yield name, Unfit(values, unfit.reason)
+
+    def _without_impossible(self, batch: pa.RecordBatch, identity: Sequence[str]) -> pa.RecordBatch:
+        """Leave out rows that are gone, and that the database never had, because it cannot hold their identity."""
+        if not pc.any(batch.column(GONE)).as_py():
+            return batch
+        is_impossible = pa.array([False] * len(batch))
+        for _, unfit in self._unfit({name: self.convert(batch.column(name)) for name in identity}, identity):
+            is_impossible = pc.or_(is_impossible, unfit.values)
+        return batch.filter(pc.invert(pc.and_(is_impossible, batch.column(GONE))))
+
+    def _leave_out_unfit(self, arrays: Arrays, batch: pa.RecordBatch, identity: Sequence[str]) -> Arrays:
+        """Return the arrays with ``UNFIT``: unfit rows are gone, and have only their identity."""
+        unfit = pa.nulls(len(batch), pa.string())
+        for name, found in self._unfit({name: arrays[name] for name in arrays if name not in identity}, identity):
+            unfit = pc.if_else(found.values, name, unfit)
+        is_unfit, own_names = pc.is_valid(unfit), {*identity, GONE}
+        if not pc.any(is_unfit).as_py():
+            return {**arrays, UNFIT: unfit}
+        blank = {name: pc.if_else(is_unfit, None, array) for name, array in arrays.items() if name not in own_names}
+        return {**arrays, **blank, GONE: pc.or_(batch.column(GONE), is_unfit), UNFIT: unfit}
+
+    def _require_fit(self, arrays: Arrays, keys: pa.RecordBatch) -> None:
+        """Raise ``TableError`` if the database cannot hold a value."""
+        for name, unfit in self._unfit(arrays, keys.schema.names):
+            (key,) = keys.filter(unfit.values).slice(0, 1).to_pylist()
+            place = ", ".join(f"{part}={value_text(value)}" for part, value in key.items())
+            action = f"Leave {name} out with columns=, declare unfit='leave_out', or correct the row."
+            raise TableError(f"{name} of the row {place} {unfit.reason}", action=action)
+
+
+def json_texts(column: pa.Array) -> pa.Array:
+    """Return nested values as JSON, with decimals as text and bytes in base64."""
+    values = column.to_pylist(maps_as_pydicts="strict")
+    return pa.array([None if value is None else json_line(value).rstrip() for value in values], JSON)
+
+
+def map_values(column: pa.Array, type_: pa.DataType, text_of: Any) -> pa.Array:
+    """Return the values of a column by a function; NULL stays NULL."""
+    return pa.array([None if value is None else text_of(value) for value in column.to_pylist()], type_)

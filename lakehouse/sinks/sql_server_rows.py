@@ -1,0 +1,97 @@
+"""Rows as a bulk load of SQL Server takes them, and the types that columns have there."""
+
+from collections.abc import Iterator
+from datetime import date
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse.sinks.changed_rows import SourceRows
+from lakehouse.sinks.database_session import PROGRESS, DatabaseSession, table_of
+from lakehouse.sinks.fit_rows import BYTES, JSON, TEXTS, RowForm, TargetSql, Unfit, json_texts
+from lakehouse.sinks.sql_server_session import SqlServerSession
+from lakehouse.sinks.sql_server_sql import SqlServerSql, bracketed
+
+_TYPES = {
+    pa.bool_(): "bit",
+    pa.int8(): "smallint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "real",
+    pa.float64(): "float",
+    **dict.fromkeys(TEXTS, "nvarchar(max)"),
+    **dict.fromkeys(BYTES, "varbinary(max)"),
+    pa.date32(): "date",
+    pa.timestamp("us"): "datetime2(6)",
+    pa.timestamp("us", "UTC"): "datetimeoffset(6)",
+}
+_KEY_BYTES = 800  # of the texts and bytes of a key; an index has 900, and other values need the rest
+_EPOCH = date(1970, 1, 1).toordinal()
+_TWO_UNITS = "[\U00010000-\U0010ffff]"
+
+
+class SqlServerRows(RowForm):
+    """The values of the columns; ``key_bytes`` is what each text or bytes of the identity may take."""
+
+    key_bytes = _KEY_BYTES
+
+    def sql(self, source: SourceRows) -> SqlServerSql:
+        """The statements of the target, as the table is now; nested values become JSON."""
+        schema, _, name = table_of(source.sink).full_name.partition(".")
+        types = {name: _column_type(type_) for name, type_ in source.columns.items()}
+        self.key_bytes = _KEY_BYTES // max(1, sum("(max)" in types[name] for name in source.identity.columns))
+        types |= {name: self._key_type(types[name]) for name in source.identity.columns}
+        tables = {key: f"{bracketed(schema)}.{bracketed(key)}" for key in (name, PROGRESS, "lakehouse_unfit")}
+        unfit = tables["lakehouse_unfit"] if source.sink.unfit == "leave_out" else ""
+        return SqlServerSql(tables[name], tables[PROGRESS], types, *source.identity, unfit)
+
+    def _key_type(self, type_: str) -> str:
+        characters = self.key_bytes // 2 if type_.startswith("n") else self.key_bytes
+        return type_.replace("(max)", f"({characters})")
+
+    def convert(self, column: pa.Array) -> pa.Array:
+        """Return nested values as JSON, and texts of one type; other values are those of the column."""
+        if pa.types.is_nested(column.type):
+            return json_texts(column)
+        return column.cast(pa.string()) if column.type in TEXTS else column
+
+    def find_unfit(self, column: pa.Array, *, is_identity: bool) -> Iterator[Unfit]:
+        """Find numbers that are not finite, times out of range, and keys that an index cannot distinguish or hold."""
+        if pa.types.is_floating(column.type):
+            yield Unfit(pc.invert(pc.is_finite(column)), "is not a finite number, which SQL Server cannot hold")
+        if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+            yield Unfit(_is_out_of_range(column), "is not in the years 1 to 9999, which SQL Server cannot hold")
+        if is_identity and column.type in (pa.string(), JSON):
+            units = pc.add(pc.utf8_length(column), pc.count_substring_regex(column, _TWO_UNITS))
+            yield Unfit(
+                pc.greater(units, self.key_bytes // 2),
+                f"is longer than {self.key_bytes // 2} characters, too long for a key in SQL Server",
+            )
+            yield Unfit(pc.ends_with(column, " "), "ends with a space, which keys of SQL Server do not distinguish")
+        if is_identity and column.type in BYTES:
+            yield Unfit(
+                pc.greater(pc.binary_length(column), self.key_bytes),
+                f"is longer than {self.key_bytes} bytes, too long for a key in SQL Server",
+            )
+            yield Unfit(pc.ends_with(column, b"\0"), "ends with a zero, which keys of SQL Server do not distinguish")
+
+    def send(self, session: DatabaseSession, sql: TargetSql, table: str, batches: Iterator[pa.RecordBatch]) -> None:
+        """Load rows."""
+        rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        types = cast(SqlServerSql, sql).types_of(table)
+        cast(SqlServerSession, session).load(table_of(session.sink) if table == sql.name else None, types, rows)
+
+
+def _is_out_of_range(column: pa.Array) -> pa.Array:
+    """Whether a date or time is one that Python, too, does not have."""
+    days = (date.min.toordinal() - _EPOCH, date.max.toordinal() + 1 - _EPOCH)
+    first, end = (pa.scalar(day, pa.int32()).cast(pa.date32()).cast(column.type) for day in days)
+    return pc.or_(pc.less(column, first), pc.greater_equal(column, end))
+
+
+def _column_type(type_: pa.DataType) -> str:
+    if pa.types.is_decimal(type_):
+        return f"decimal({type_.precision},{type_.scale})"
+    return _TYPES.get(type_, "nvarchar(max)")

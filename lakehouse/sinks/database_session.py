@@ -76,7 +76,9 @@ def url_of(settings: Settings, sink: Sink) -> str:
     table = table_of(sink)
     url = settings.sink_addresses.get(table.database)
     if url is None or url.partition(":")[0] not in table.schemes:
-        state = "which LAKEHOUSE_SINK_URLS does not name" if url is None else f"which is no database of {table.product}"
+        state = (
+            "which LAKEHOUSE_SINK_URLS does not name" if url is None else f"which is not a database of {table.product}"
+        )
         example = f'{{"{table.database}": "{table.schemes[0]}://USER:PASSWORD@HOST/DATABASE"}}'
         raise SettingsError(f"Sink {sink.name} writes to {table.database}, {state}", action=f"Set it: {example}")
     return url

@@ -104,8 +104,8 @@ class RowForm(ABC):
     def _leave_out_unfit(self, arrays: Arrays, batch: pa.RecordBatch, identity: Sequence[str]) -> Arrays:
         """Return the arrays with ``UNFIT``: unfit rows are gone, and have only their identity."""
         unfit = pa.nulls(len(batch), pa.string())
-        for name, found in self._unfit({name: arrays[name] for name in arrays if name not in identity}, identity):
-            unfit = pc.if_else(found.values, name, unfit)
+        for name, misfit in self._unfit({name: arrays[name] for name in arrays if name not in identity}, identity):
+            unfit = pc.if_else(misfit.values, name, unfit)
         is_unfit, own_names = pc.is_valid(unfit), {*identity, GONE}
         if not pc.any(is_unfit).as_py():
             return {**arrays, UNFIT: unfit}

@@ -52,7 +52,7 @@ class SqlServerSession(DatabaseSession):
     def find_progress(self) -> tuple[bool, tuple[Any, ...] | None]:
         """Find whether the target exists, and its row of the progress."""
         schema, _, name = table_of(self.sink).full_name.partition(".")
-        found_names = {found for (found,) in self.rows(_FIND, [schema, name, PROGRESS])}
+        found_names = {table for (table,) in self.rows(_FIND, [schema, name, PROGRESS])}
         place = f"[{schema.replace(']', ']]')}].[{PROGRESS}]".replace("%", "%%")
         names = "[sink], [table_id], [version], [commit_id], [columns], [identity]"
         query = f"SELECT {names} FROM {place} WHERE [target] = %s"
@@ -103,25 +103,25 @@ def open_sql_server(settings: Settings, sink: Sink, *, locked: bool) -> Iterator
             session.run("COMMIT TRANSACTION")
     except pytds.Error as error:
         if getattr(error, "number", None) == _LOCK_TIMEOUT:
-            raise _locked(sink) from None
-        raise _refused(sink, address, error, place) from None
+            raise _lock_error(sink) from None
+        raise _error_of(sink, address, error, place) from None
     except (OSError, _tls_error()) as error:
-        raise _refused(sink, address, error, place) from None
+        raise _error_of(sink, address, error, place) from None
 
 
 def _lock(session: SqlServerSession) -> None:
     resource = md5(table_of(session.sink).full_name.encode(), usedforsecurity=False).hexdigest()
     ((result,),) = session.rows(_LOCK, [f"lakehouse {resource}"])
     if result < 0:
-        raise _locked(session.sink)
+        raise _lock_error(session.sink)
 
 
-def _locked(sink: Sink) -> LockedError:
+def _lock_error(sink: Sink) -> LockedError:
     message = f"Sink {sink.name} was locked for {PATIENCE} seconds: another transaction holds its target"
     return LockedError(message, where=sink.to.place, action="Run it again when that is done.")
 
 
-def _refused(sink: Sink, address: SplitResult, error: Exception, place: str) -> TableError:
+def _error_of(sink: Sink, address: SplitResult, error: Exception, place: str) -> TableError:
     error = error.__cause__ if isinstance(error.__cause__, Exception) else error  # of a login that took too long
     text = " ".join(str(error.args[0] if error.args else "").split()) or type(error).__name__
     for secret in filter(None, (address.password, unquote(address.password or ""))):

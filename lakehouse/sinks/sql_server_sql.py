@@ -63,7 +63,7 @@ class SqlServerSql(TargetParts):
     @property
     def delete_gone(self) -> str:
         """Delete the rows of which the stage says that they are gone."""
-        return f"DELETE t FROM {self.name} AS t JOIN {self.stage} AS s ON {self._same} WHERE s.{bracketed(GONE)} = 1"
+        return f"DELETE t FROM {self.name} AS t JOIN {self.stage} AS s ON {self._same_identity} WHERE s.{bracketed(GONE)} = 1"
 
     @property
     def delete_missing(self) -> str:
@@ -78,7 +78,7 @@ class SqlServerSql(TargetParts):
         rows = f"SELECT {', '.join(f's.{name}' for name in names)} FROM {self.stage} AS s"
         missing = f"s.{bracketed(GONE)} = 0 AND NOT EXISTS ({self._in_target})"
         update = (
-            f"UPDATE t SET {changes} FROM {self.name} AS t JOIN {self.stage} AS s ON {self._same}"
+            f"UPDATE t SET {changes} FROM {self.name} AS t JOIN {self.stage} AS s ON {self._same_identity}"
             f" WHERE s.{bracketed(GONE)} = 0 AND {self._differs}"
         )
         insert = f"INSERT INTO {self.name} ({', '.join(names)}) {rows} WHERE {missing}"
@@ -88,7 +88,7 @@ class SqlServerSql(TargetParts):
     def count_differences(self) -> str:
         """Count the rows of the stage that the target misses, that only it has, and that have other values."""
         stage_rows = f"FROM {self.stage} AS s WHERE s.{bracketed(GONE)} = 0"
-        both = f"FROM {self.name} AS t JOIN {self.stage} AS s ON {self._same} WHERE s.{bracketed(GONE)} = 0"
+        both = f"FROM {self.name} AS t JOIN {self.stage} AS s ON {self._same_identity} WHERE s.{bracketed(GONE)} = 0"
         counts = (
             f"{stage_rows} AND NOT EXISTS ({self._in_target})",
             f"FROM {self.name} AS t WHERE NOT EXISTS ({self._in_stage})",
@@ -130,7 +130,7 @@ class SqlServerSql(TargetParts):
         return [name for name in self.types if name not in self.identity]
 
     @property
-    def _same(self) -> str:
+    def _same_identity(self) -> str:
         """The condition that a row of the target and one of the stage have the same identity."""
         names = [*map(bracketed, self.identity)]
         if self.can_be_null:  # takes NULL for equal to NULL
@@ -139,11 +139,11 @@ class SqlServerSql(TargetParts):
 
     @property
     def _in_stage(self) -> str:
-        return f"SELECT 1 FROM {self.stage} AS s WHERE s.{bracketed(GONE)} = 0 AND {self._same}"
+        return f"SELECT 1 FROM {self.stage} AS s WHERE s.{bracketed(GONE)} = 0 AND {self._same_identity}"
 
     @property
     def _in_target(self) -> str:
-        return f"SELECT 1 FROM {self.name} AS t WHERE {self._same}"
+        return f"SELECT 1 FROM {self.name} AS t WHERE {self._same_identity}"
 
     @property
     def _differs(self) -> str:

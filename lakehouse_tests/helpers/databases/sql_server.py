@@ -29,13 +29,13 @@ _UNLESS_EXISTS = re.compile(r"IF OBJECT_ID\(N'(?:[^']|'')*', N'U'\) IS NULL (CRE
 
 
 def in_postgres(statement: str) -> str:
-    """Return a statement of T-SQL as one of PostgreSQL; values have names. It fails if it is no T-SQL."""
+    """Return a statement of T-SQL as one of PostgreSQL; values have names. It fails if it is not T-SQL."""
     text = statement.replace("[#lakehouse_stage]", _STAGE).replace(" WITH (TABLOCK)", "")
     text = _UNLESS_EXISTS.sub(r"\1", text)
     text = _JOINED_DELETE.sub(r"DELETE FROM \1 AS t USING \2 AS s WHERE (\3) AND \4", text)
     text = _DELETE.sub(r"DELETE FROM \2 AS \1 WHERE \3", text)
     text = _UPDATE.sub(r"UPDATE \2 AS t SET \1 FROM \3 AS s WHERE (\4) AND \5", text)
-    text = _JSON.sub(lambda found: f"CONCAT_WS('|', {found[1]})", text)
+    text = _JSON.sub(lambda match: f"CONCAT_WS('|', {match[1]})", text)
     text = re.sub(r"\bfloat\b", "double precision", text)
     (tree,) = sqlglot.parse(text, read="tsql")
     assert tree is not None and not isinstance(tree, exp.Command), statement
@@ -44,7 +44,7 @@ def in_postgres(statement: str) -> str:
     sql = tree.transform(_translated).sql("postgres").replace("%", "%%").replace(" NULLS FIRST", "")
     sql = re.sub(r"(?<=BYTEA)\(\d+\)", "", sql.replace("(MAX)", ""))
     sql = sql.replace(" BIT NULL", " BOOLEAN NULL").replace("DATALENGTH(", "octet_length(")
-    sql = re.sub(r'(\w\."_gone") = ([01])', lambda found: found[1] if found[2] == "1" else f"NOT {found[1]}", sql)
+    sql = re.sub(r'(\w\."_gone") = ([01])', lambda match: match[1] if match[2] == "1" else f"NOT {match[1]}", sql)
     return re.sub(r"[@$]([Pp]?\w+)\b", r"%(\1)s", sql)
 
 
@@ -193,21 +193,21 @@ class _Session:
             return tds.error(50000, str(error))
 
     def _run(self, statement: str, values: dict[str, Any]) -> bytes:
-        if found := re.fullmatch(r"SET XACT_ABORT ON; SET LOCK_TIMEOUT (\d+); BEGIN TRANSACTION", statement):
-            self._connection.execute(f"BEGIN; SET LOCAL lock_timeout = {found[1]}".encode())
-            return tds.done()
+        if match := re.fullmatch(r"SET XACT_ABORT ON; SET LOCK_TIMEOUT (\d+); BEGIN TRANSACTION", statement):
+            self._connection.execute(f"BEGIN; SET LOCAL lock_timeout = {match[1]}".encode())
+            return tds.end_of_answer()
         if statement == "COMMIT TRANSACTION":
             self._connection.execute("COMMIT")
-            return tds.done()
+            return tds.end_of_answer()
         if statement.startswith("INSERT BULK "):
             self._loaded = statement
-            return tds.done()
+            return tds.end_of_answer()
         if "sp_getapplock" in statement:
             return self._lock(*values.values())
         cursor = self._connection.execute(in_postgres(statement).encode(), values)
         if cursor.description:
             return tds.result([column.name for column in cursor.description], cursor.fetchall())
-        return tds.done(max(cursor.rowcount, 0))
+        return tds.end_of_answer(max(cursor.rowcount, 0))
 
     def _lock(self, resource: str) -> bytes:
         try:
@@ -218,14 +218,14 @@ class _Session:
         return tds.result([""], [(0,)])
 
     def _load(self, names: list[str], rows: list[tuple[Any, ...]]) -> bytes:
-        found = re.match(r"INSERT BULK (\S+?)\(", self._loaded)
-        assert found, self._loaded
-        table = found[1].replace("[#lakehouse_stage]", _STAGE).replace("[", '"').replace("]", '"')
+        match = re.match(r"INSERT BULK (\S+?)\(", self._loaded)
+        assert match, self._loaded
+        table = match[1].replace("[#lakehouse_stage]", _STAGE).replace("[", '"').replace("]", '"')
         columns = ", ".join(f'"{name}"' for name in names)
         with self._connection.cursor() as cursor, cursor.copy(f"COPY {table} ({columns}) FROM STDIN".encode()) as copy:
             for row in rows:
                 copy.write_row(row)
-        return tds.done(len(rows))
+        return tds.end_of_answer(len(rows))
 
 
 def _obfuscated(password: str) -> bytes:

@@ -169,10 +169,10 @@ def login_answer(database: str) -> bytes:
     collation = bytes([0xE3, 8, 0, 7, 5, 0x09, 0x04, 0xD0, 0x00, 0x34, 0])
     text = bytes([len(database)]) + database.encode("utf-16-le") + b"\0"
     collation += b"\xe3" + struct.pack("<HB", len(text) + 1, 1) + text
-    return collation + b"\xad" + struct.pack("<H", len(body)) + body + done()
+    return collation + b"\xad" + struct.pack("<H", len(body)) + body + end_of_answer()
 
 
-def done(count: int | None = None, status: int = 0) -> bytes:
+def end_of_answer(count: int | None = None, status: int = 0) -> bytes:
     """The end of an answer, with the number of rows if there is one."""
     return struct.pack("<BHHQ", 0xFD, status | (0x10 if count is not None else 0), 0, count or 0)
 
@@ -181,7 +181,7 @@ def error(number: int, text: str) -> bytes:
     """An error, and the end of the answer."""
     message = text[:500].encode("utf-16-le")
     body = struct.pack("<LBBH", number, 1, 16, len(message) // 2) + message + b"\0\0" + struct.pack("<L", 1)
-    return b"\xaa" + struct.pack("<H", len(body)) + body + done(status=2)
+    return b"\xaa" + struct.pack("<H", len(body)) + body + end_of_answer(status=2)
 
 
 def result(names: Sequence[str], rows: Rows) -> bytes:
@@ -193,7 +193,7 @@ def result(names: Sequence[str], rows: Rows) -> bytes:
         data += struct.pack("<LH", 0, 1) + type_ + bytes([len(name)]) + name.encode("utf-16-le")
     for row in rows:
         data += b"\xd1" + b"".join(_written(value, number) for value, number in zip(row, kinds, strict=True))
-    return data + done(len(rows))
+    return data + end_of_answer(len(rows))
 
 
 def _written(value: Any, is_number: bool) -> bytes:

@@ -231,7 +231,7 @@ def test_an_unknown_option_is_refused(target: Target, option: str) -> None:
 
 
 def test_a_url_of_another_kind_is_refused(target: Target) -> None:
-    with pytest.raises(SettingsError, match="writes to sqlserver, which is no database of SQL Server"):
+    with pytest.raises(SettingsError, match="writes to sqlserver, which is not a database of SQL Server"):
         with_url(target, "postgresql://lake@127.0.0.1/shop").update()
 
 

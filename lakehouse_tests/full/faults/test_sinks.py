@@ -18,7 +18,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse_tests.helpers.attacks.reliability import Target as Attacked
 from lakehouse_tests.helpers.attacks.sink_worker import Moment, start
 from lakehouse_tests.helpers.databases.postgres import Postgres, running_postgres
-from lakehouse_tests.helpers.tables.delivered import Target, new_target
+from lakehouse_tests.helpers.tables.delivered import Target, new_sql_server_target, new_target
 from lakehouse_tests.helpers.tables.exported import append, day, delete, merge
 
 CRASH, ONCE, LOST = "A crash loses nothing", "Two writers lose nothing", "Nothing is lost"
@@ -26,8 +26,9 @@ STATEMENTS = 11  # of a run that writes and deletes rows, with COMMIT
 
 
 @pytest.fixture
-def target(postgres: Postgres, tmp_path: Path) -> Iterator[Target]:
-    with new_target(postgres, tmp_path) as target:
+def target(postgres: Postgres, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Target]:
+    new = new_sql_server_target if getattr(request, "param", "") == "SQL Server" else new_target
+    with new(postgres, tmp_path) as target:
         append(target.settings, *((f"s{number}", 1.0, day(1 + number % 5)) for number in range(20)))
         target.update()
         yield target
@@ -115,6 +116,7 @@ def test_a_database_that_is_killed_and_started_again_has_what_it_reported(tmp_pa
 
 
 @pytest.mark.invariant("10.14")
+@pytest.mark.parametrize("target", ["PostgreSQL", "SQL Server"], indirect=True)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_histories_end_with_the_rows_of_the_table(target: Target, seed: int, attack: Any) -> None:
     """Changes, restores, VACUUM, new tables, killed runs and other columns, in any order."""
@@ -133,6 +135,12 @@ def test_random_histories_end_with_the_rows_of_the_table(target: Target, seed: i
         append(target.settings, ("s1", 5.0, day(2)), ("again", 1.0, None))
 
     def kill() -> None:
+        if target.sql_server:
+            target.sql_server.ends_before = rng.randrange(STATEMENTS)
+            with suppress(LakehouseError):
+                target.update()
+            target.sql_server.ends_before = None
+            return
         start(target, (rng.choice(["before", "after"]), rng.randrange(STATEMENTS))).communicate()
 
     steps = [lambda: change(target, rng.randrange(40)), restore, vacuum, create_again, kill, target.update]

@@ -97,6 +97,9 @@ class SqlServerTable(DatabaseTable):
     def name_problems(self, columns: Sequence[str]) -> Iterator[Problem]:
         """Also names that a database without regard to case takes for the same."""
         yield from super().name_problems(columns)
+        for name in (*self.name.split("."), *columns):
+            if name.endswith(" "):
+                yield f"SQL Server ignores the space at the end of {name!r}", "Choose another name."
         names = [name.lower() for name in columns]
         for name in (name for name in columns if names.count(name.lower()) > 1):
             yield f"SQL Server has one name for {name} and another case of it", "Rename a column."

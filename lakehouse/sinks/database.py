@@ -24,9 +24,9 @@ from lakehouse.sinks.fit_rows import Copied, RowForm, TargetSql
 from lakehouse.sinks.postgres_rows import PostgresRows
 from lakehouse.sinks.progress import open_session
 from lakehouse.sinks.sql_server_rows import SqlServerRows
+from lakehouse.sinks.target_sql import PROGRESS_COLUMNS
 
 _log = logging.getLogger(__name__)
-_MANY_ROWS = 10_000  # with fewer, a plan without statistics is as quick
 
 
 class DatabaseDelivery(Delivery):
@@ -66,9 +66,9 @@ class DatabaseDelivery(Delivery):
     def statements(self) -> list[str]:
         """The statements of a first run and of each later one, without connecting."""
         sql = form_of(self.sink).sql(self.source())
-        first = [sql.create, sql.copy(sql.name), sql.add_identity, sql.create_progress, *sql.record_progress]
+        first = [sql.create, sql.copy(sql.name), sql.add_identity, sql.create_progress, sql.record_progress]
         unfit = sql.note_unfit(is_whole=False) if sql.unfit else []
-        later = [sql.create_stage, sql.copy(sql.stage), sql.delete_gone, *sql.upsert, *unfit, *sql.record_progress]
+        later = [sql.create_stage, sql.copy(sql.stage), sql.delete_gone, *sql.upsert, *unfit, sql.record_progress]
         return [*first, *later]
 
     def _state_of(self, target: "DatabaseTarget") -> TargetState:
@@ -92,9 +92,13 @@ class DatabaseTarget:
     source: SourceRows
 
     @cached_property
+    def _form(self) -> RowForm:
+        return form_of(self.sink)
+
+    @cached_property
     def sql(self) -> TargetSql:
         """The statements of the target."""
-        return form_of(self.sink).sql(self.source)
+        return self._form.sql(self.source)
 
     @cached_property
     def _stored_types(self) -> Mapping[str, str]:
@@ -117,7 +121,7 @@ class DatabaseTarget:
         Raises ``TableError`` if somebody added a column of the same name.
         """
         if self._is_new or self.progress is None:
-            return [*([f"DROP TABLE {self.sql.name}"] if self._stored_types else []), self.sql.create]
+            return [*([f"DROP TABLE {self.sql.name}"] if self.progress else []), self.sql.create]
         foreign_names = self.sql.types.keys() & self._stored_types.keys() - {*self.progress.columns}
         if foreign_names:
             name = min(foreign_names)
@@ -134,7 +138,7 @@ class DatabaseTarget:
         """
         if not self._stored_types and not self.sql.unfit:
             self._run(self.sql.create)
-            copied = form_of(self.sink).copy(self.session, self.sql, self.sql.name, batches)
+            copied = self._form.copy(self.session, self.sql, self.sql.name, batches)
             self._run(self.sql.add_identity)
             return Written(copied.rows, 0)
         self._stage(batches)
@@ -167,11 +171,9 @@ class DatabaseTarget:
         if self.progress is None:
             self._run(self.sql.create_progress)
         target, version = table_of(self.sink).full_name, (consumed.table_id, consumed.version, consumed.commit)
-        columns, identity = self.session.progress_value(self.sql.types), self.session.progress_value(self.sql.identity)
-        *first, last = self.sql.record_progress
-        for statement in first:
-            self.session.run(statement, [target])
-        self.session.run(last, [target, self.sink.name, *version, columns, identity, run])
+        columns = map(self.session.progress_value, (self.sql.types, self.sql.identity))
+        values = zip(("target", *PROGRESS_COLUMNS), (target, self.sink.name, *version, *columns, run), strict=True)
+        self.session.run(self.sql.record_progress, dict(values))
 
     def find_differences(self, batches: Iterable[pa.RecordBatch]) -> Differences:
         """Compare the target with these rows, in every value."""
@@ -180,9 +182,9 @@ class DatabaseTarget:
 
     def _stage(self, batches: Iterable[pa.RecordBatch]) -> Copied:
         self._run(self.sql.create_stage)
-        copied = form_of(self.sink).copy(self.session, self.sql, self.sql.stage, batches)
-        if copied.rows > _MANY_ROWS and self.sql.analyze_stage:
-            self._run(self.sql.analyze_stage)
+        copied = self._form.copy(self.session, self.sql, self.sql.stage, batches)
+        if copied.rows > self.sql.many_rows:
+            self._run(self.sql.prepare_stage)
         return copied
 
     def _upsert(self) -> int:

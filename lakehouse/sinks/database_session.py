@@ -1,7 +1,7 @@
 """An open transaction in the database of a sink, and the progress that it reads there. Without DuckDB."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
@@ -13,13 +13,14 @@ from lakehouse.settings import Settings
 PATIENCE = 120
 """Seconds to wait for another run of the sink."""
 PROGRESS = "lakehouse_progress"
+REFUSED_ACTION = "It wrote all or nothing. Correct that, and run it again: it continues from what the target has."
 
 
 class TargetProgress(NamedTuple):
     """What a target has: ``consumed`` is the version of the table, ``columns`` and ``identity`` are those written."""
 
     consumed: Consumed
-    columns: Mapping[str, str] | Sequence[str]
+    columns: Sequence[str]
     identity: Sequence[str]
 
 
@@ -30,11 +31,11 @@ class DatabaseSession(ABC):
         self.sink = sink
 
     @abstractmethod
-    def run(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> int:
+    def run(self, statement: str, values: Mapping[str, Any] | None = None) -> int:
         """Run a statement; return the number of rows that it wrote or deleted."""
 
     @abstractmethod
-    def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
 
     @abstractmethod
@@ -46,8 +47,8 @@ class DatabaseSession(ABC):
         """The columns that the target has now; none if it does not exist."""
 
     @abstractmethod
-    def progress_value(self, names: Mapping[str, str] | Sequence[str]) -> Any:
-        """Return columns with their types, or those of the identity, as a value of the progress."""
+    def progress_value(self, names: Iterable[str]) -> Any:
+        """Return names of columns as a value of the progress."""
 
     @cached_property
     def progress(self) -> TargetProgress | None:

@@ -115,8 +115,10 @@ class RowForm(ABC):
     def _require_fit(self, arrays: Arrays, keys: pa.RecordBatch) -> None:
         """Raise ``TableError`` if the database cannot hold a value."""
         for name, unfit in self._unfit(arrays, keys.schema.names):
-            (key,) = keys.filter(unfit.values).slice(0, 1).to_pylist()
-            place = ", ".join(f"{part}={value_text(value)}" for part, value in key.items())
+            row = keys.filter(unfit.values).slice(0, 1)
+            values = (pc.cast(value, pa.string()) if pa.types.is_temporal(value.type) else value for value in row)
+            texts = (value_text(value.to_pylist()[0]) for value in values)
+            place = ", ".join(f"{part}={text}" for part, text in zip(keys.schema.names, texts, strict=True))
             action = f"Leave {name} out with columns=, declare unfit='leave_out', or correct the row."
             raise TableError(f"{name} of the row {place} {unfit.reason}", action=action)
 

@@ -1,13 +1,13 @@
 """A transaction in a PostgreSQL database, under the lock of a target."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.declaration.sink import DatabaseTable, Sink
 from lakehouse.errors import LockedError, TableError
 from lakehouse.settings import Settings
-from lakehouse.sinks.database_session import PATIENCE, PROGRESS, DatabaseSession, table_of, url_of
+from lakehouse.sinks.database_session import PATIENCE, PROGRESS, REFUSED_ACTION, DatabaseSession, table_of, url_of
 from lakehouse.sinks.postgres_connection import connect_verified, hide_secrets, postgres_driver, require_readable_url
 
 if TYPE_CHECKING:
@@ -20,9 +20,10 @@ _SESSION = (
     "SET LOCAL client_encoding = 'UTF8'",
     "SET LOCAL extra_float_digits = 1",  # rows are compared by the text of their values
 )
+_EXIST = "SELECT to_regclass(%(name)s) IS NOT NULL, to_regclass(%(progress)s) IS NOT NULL"
 _COLUMNS = (
     "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
-    " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
+    " WHERE attrelid = to_regclass(%(name)s) AND attnum > 0 AND NOT attisdropped"
 )
 
 
@@ -33,29 +34,29 @@ class PostgresSession(DatabaseSession):
         super().__init__(sink)
         self.connection = connection
 
-    def run(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> int:
+    def run(self, statement: str, values: Mapping[str, Any] | None = None) -> int:
         """Run a statement; return the number of rows that it wrote or deleted."""
-        return self.connection.execute(statement.encode(), values or None).rowcount
+        return self.connection.execute(statement.encode(), values).rowcount
 
-    def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
-        return self.connection.execute(query.encode(), values or None).fetchall()
+        return self.connection.execute(query.encode(), values).fetchall()
 
     def find_progress(self) -> tuple[bool, tuple[Any, ...] | None]:
         """Find whether the target exists, and its row of the progress."""
         target = table_of(self.sink)
-        names = [_quoted(*target.full_name.split(".")), own_table(target)]
-        ((exists, has_progress),) = self.rows("SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL", names)
-        place = names[1].replace("%", "%%")
-        query = f"SELECT sink, table_id, version, commit_id, columns, identity FROM {place} WHERE target = %s"
-        rows = self.rows(query, [target.full_name]) if has_progress else []
+        names = {"name": _quoted(*target.full_name.split(".")), "progress": own_table(target)}
+        ((exists, has_progress),) = self.rows(_EXIST, names)
+        place = names["progress"].replace("%", "%%")
+        query = f"SELECT sink, table_id, version, commit_id, columns, identity FROM {place} WHERE target = %(target)s"
+        rows = self.rows(query, {"target": target.full_name}) if has_progress else []
         return exists, next(iter(rows), None)
 
     def stored_types(self) -> Mapping[str, str]:
         """The columns that the target has now; none if it does not exist."""
-        return dict(self.rows(_COLUMNS, [_quoted(*table_of(self.sink).full_name.split("."))]))
+        return dict(self.rows(_COLUMNS, {"name": _quoted(*table_of(self.sink).full_name.split("."))}))
 
-    def progress_value(self, names: Mapping[str, str] | Sequence[str]) -> Any:
+    def progress_value(self, names: Iterable[str]) -> Any:
         """Return the names as an array."""
         return [*names]
 
@@ -85,9 +86,8 @@ def open_postgres(settings: Settings, sink: Sink, *, locked: bool) -> Iterator[P
         message = f"Sink {sink.name} was locked for {PATIENCE} seconds: another transaction holds its target"
         raise LockedError(message, where=place, action="Run it again when that is done.") from None
     except psycopg.Error as error:
-        action = "Nothing was written. Correct that, and run it again."
         message = f"Sink {sink.name}: the database refused: {hide_secrets(psycopg, url, error)}"
-        raise TableError(message, where=place, action=action) from None
+        raise TableError(message, where=place, action=REFUSED_ACTION) from None
 
 
 def own_table(target: DatabaseTable, name: str = PROGRESS) -> str:

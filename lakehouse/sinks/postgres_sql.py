@@ -20,8 +20,13 @@ class PostgresSql(TargetParts):
     """The statements of a target in PostgreSQL."""
 
     stage = _STAGE
-    analyze_stage = f"ANALYZE {_STAGE}"
-    """Without statistics, a plan for many rows is slow."""
+    many_rows = 10_000
+    """From here on, a plan without statistics is slow."""
+
+    @property
+    def prepare_stage(self) -> str:
+        """Make statistics of the stage."""
+        return f"ANALYZE {_STAGE}"
 
     @property
     def create(self) -> str:
@@ -111,14 +116,13 @@ class PostgresSql(TargetParts):
         return f"CREATE TABLE IF NOT EXISTS {self.progress} ({target}, {columns}{time})"
 
     @property
-    def record_progress(self) -> Sequence[str]:
-        """One statement."""
-        names = [*PROGRESS_COLUMNS, "updated_at"]
-        places = "%s, " * (len(PROGRESS_COLUMNS) + 1)
-        changes = ", ".join(f"{name} = excluded.{name}" for name in names)
-        table = self.progress.replace("%", "%%")
-        insert = f"INSERT INTO {table} (target, {', '.join(names)}) VALUES ({places}now())"
-        return [f"{insert} ON CONFLICT (target) DO UPDATE SET {changes}"]
+    def record_progress(self) -> str:
+        """Record the version of the target; has a place for its name and for each column of the progress."""
+        names = ("target", *PROGRESS_COLUMNS)
+        places = ", ".join(f"%({name})s" for name in names)
+        changes = ", ".join(f"{name} = excluded.{name}" for name in (*PROGRESS_COLUMNS, "updated_at"))
+        insert = f"INSERT INTO {self.progress.replace('%', '%%')} ({', '.join(names)}, updated_at)"
+        return f"{insert} VALUES ({places}, now()) ON CONFLICT (target) DO UPDATE SET {changes}"
 
     @property
     def _same_identity(self) -> str:

@@ -11,7 +11,8 @@ from lakehouse.sinks.changed_rows import SourceRows
 from lakehouse.sinks.database_session import PROGRESS, DatabaseSession, table_of
 from lakehouse.sinks.fit_rows import BYTES, JSON, TEXTS, RowForm, TargetSql, Unfit, json_texts
 from lakehouse.sinks.sql_server_session import SqlServerSession
-from lakehouse.sinks.sql_server_sql import SqlServerSql, bracketed
+from lakehouse.sinks.sql_server_sql import SqlServerSql
+from lakehouse.sinks.target_sql import bracketed
 
 _TYPES = {
     pa.bool_(): "bit",
@@ -29,6 +30,7 @@ _TYPES = {
 }
 _KEY_BYTES = 800  # of the texts and bytes of a key; an index has 900, and other values need the rest
 _EPOCH = date(1970, 1, 1).toordinal()
+_LEAST = {pa.float32(): 2.0**-126, pa.float64(): 2.0**-1022}  # without a loss of digits
 _TWO_UNITS = "[\U00010000-\U0010ffff]"
 
 
@@ -60,7 +62,10 @@ class SqlServerRows(RowForm):
     def find_unfit(self, column: pa.Array, *, is_identity: bool) -> Iterator[Unfit]:
         """Find numbers that are not finite, times out of range, and keys that an index cannot distinguish or hold."""
         if pa.types.is_floating(column.type):
-            yield Unfit(pc.invert(pc.is_finite(column)), "is not a finite number, which SQL Server cannot hold")
+            size = pc.abs(column)
+            is_tiny = pc.and_(pc.less(size, _LEAST[column.type]), pc.not_equal(size, 0.0))
+            reason = "is not finite, or too close to zero, which SQL Server cannot hold"
+            yield Unfit(pc.or_(pc.invert(pc.is_finite(column)), is_tiny), reason)
         if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
             yield Unfit(_is_out_of_range(column), "is not in the years 1 to 9999, which SQL Server cannot hold")
         if is_identity and column.type in (pa.string(), JSON):

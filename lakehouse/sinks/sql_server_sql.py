@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lakehouse.query.connections import quoted_text
 from lakehouse.sinks.changed_rows import GONE, UNFIT
-from lakehouse.sinks.target_sql import PROGRESS_COLUMNS, TargetParts
+from lakehouse.sinks.target_sql import PROGRESS_COLUMNS, TargetParts, bracketed
 
 COLLATION = "Latin1_General_100_BIN2"
 _NAME = f"nvarchar(300) COLLATE {COLLATION} NOT NULL"
@@ -19,8 +19,12 @@ class SqlServerSql(TargetParts):
     """The statements of a target in SQL Server. Only the connection of a run has the stage."""
 
     stage = "[#lakehouse_stage]"
-    analyze_stage = ""
-    """SQL Server makes statistics by itself."""
+    many_rows = 0
+
+    @property
+    def prepare_stage(self) -> str:
+        """Refuse two rows of one identity: an update would take any of them."""
+        return f"CREATE UNIQUE CLUSTERED INDEX [lakehouse_identity] ON {self.stage} ({self._key})"
 
     @property
     def create(self) -> str:
@@ -30,10 +34,9 @@ class SqlServerSql(TargetParts):
     @property
     def add_identity(self) -> str:
         """Make the identity unique; an index takes two NULL for the same."""
-        names = ", ".join(map(bracketed, self.identity))
         if self.can_be_null:
-            return f"CREATE UNIQUE INDEX [lakehouse_identity] ON {self.name} ({names})"
-        return f"ALTER TABLE {self.name} ADD PRIMARY KEY ({names})"
+            return f"CREATE UNIQUE INDEX [lakehouse_identity] ON {self.name} ({self._key})"
+        return f"ALTER TABLE {self.name} ADD PRIMARY KEY ({self._key})"
 
     def change_columns(self, stored_types: Mapping[str, str], former_names: Iterable[str]) -> list[str]:
         """Drop columns that are former or of another type, and add those that are missing then."""
@@ -63,7 +66,8 @@ class SqlServerSql(TargetParts):
     @property
     def delete_gone(self) -> str:
         """Delete the rows of which the stage says that they are gone."""
-        return f"DELETE t FROM {self.name} AS t JOIN {self.stage} AS s ON {self._same_identity} WHERE s.{bracketed(GONE)} = 1"
+        join = f"{self.name} AS t JOIN {self.stage} AS s ON {self._same_identity}"
+        return f"DELETE t FROM {join} WHERE s.{bracketed(GONE)} = 1"
 
     @property
     def delete_missing(self) -> str:
@@ -118,12 +122,18 @@ class SqlServerSql(TargetParts):
         return f"{_unless_exists(self.progress)} CREATE TABLE {self.progress} ({target}, {columns}{time})"
 
     @property
-    def record_progress(self) -> Sequence[str]:
-        """Delete the former row, then insert the new one."""
-        table, names = self.progress.replace("%", "%%"), ", ".join(f"[{name}]" for name in PROGRESS_COLUMNS)
-        places = "%s, " * (len(PROGRESS_COLUMNS) + 1)
-        insert = f"INSERT INTO {table} ([target], {names}, [updated_at]) VALUES ({places}SYSUTCDATETIME())"
-        return [f"DELETE FROM {table} WHERE [target] = %s", insert]
+    def record_progress(self) -> str:
+        """Replace the row of the target, if that is still in the transaction of its rows."""
+        table, names = self.progress.replace("%", "%%"), ("target", *PROGRESS_COLUMNS)
+        columns, places = (", ".join(form.format(name) for name in names) for form in ("[{}]", "%({})s"))
+        guard = "IF @@TRANCOUNT <> 1 THROW 50000, N'The database ended the transaction of the sink', 1"
+        delete = f"DELETE FROM {table} WHERE [target] = %(target)s"
+        insert = f"INSERT INTO {table} ({columns}, [updated_at]) VALUES ({places}, SYSUTCDATETIME())"
+        return f"{guard}; {delete}; {insert}"
+
+    @property
+    def _key(self) -> str:
+        return ", ".join(map(bracketed, self.identity))
 
     @property
     def _values(self) -> list[str]:
@@ -167,11 +177,6 @@ class SqlServerSql(TargetParts):
             for name, type_ in types.items()
         )
         return ", ".join(texts)
-
-
-def bracketed(name: str) -> str:
-    """Return a name between brackets."""
-    return f"[{name.replace(']', ']]')}]"
 
 
 def _columns(row: str, names: Iterable[str]) -> str:

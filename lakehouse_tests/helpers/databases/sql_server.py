@@ -25,12 +25,29 @@ _JOINED_DELETE = re.compile(r"DELETE t FROM (\S+) AS t JOIN (\S+) AS s ON (.*?) 
 _DELETE = re.compile(r"DELETE (\w) FROM (\S+) AS \1 WHERE (.*)", re.DOTALL)
 _UPDATE = re.compile(r"UPDATE t SET (.*?) FROM (\S+) AS t JOIN (\S+) AS s ON (.*?) WHERE (s\..*)", re.DOTALL)
 _JSON = re.compile(r"\(SELECT ([^()]*?) FOR JSON PATH, INCLUDE_NULL_VALUES, WITHOUT_ARRAY_WRAPPER\)")
+_COUNT = "; SELECT @@ROWCOUNT"
+GUARD = "IF @@TRANCOUNT <> 1 THROW 50000, N'The database ended the transaction of the sink', 1; "
+_TYPES = {
+    "boolean": "bit",
+    "smallint": "smallint",
+    "integer": "int",
+    "bigint": "bigint",
+    "real": "real",
+    "double precision": "float",
+    "date": "date",
+    "bytea": "varbinary",
+    "numeric": "decimal",
+    "character varying": "nvarchar",
+    "text": "nvarchar",
+    "timestamp without time zone": "datetime2",
+    "timestamp with time zone": "datetimeoffset",
+}
 _UNLESS_EXISTS = re.compile(r"IF OBJECT_ID\(N'(?:[^']|'')*', N'U'\) IS NULL (CREATE TABLE)")
 
 
 def in_postgres(statement: str) -> str:
     """Return a statement of T-SQL as one of PostgreSQL; values have names. It fails if it is not T-SQL."""
-    text = statement.replace("[#lakehouse_stage]", _STAGE).replace(" WITH (TABLOCK)", "")
+    text = statement.replace("[#lakehouse_stage]", _STAGE).replace(" CLUSTERED ", " ")
     text = _UNLESS_EXISTS.sub(r"\1", text)
     text = _JOINED_DELETE.sub(r"DELETE FROM \1 AS t USING \2 AS s WHERE (\3) AND \4", text)
     text = _DELETE.sub(r"DELETE FROM \2 AS \1 WHERE \3", text)
@@ -169,45 +186,74 @@ class _Session:
                 else tds.error(18456, "Login failed for user 'lake'.")
             )
         if type_ == tds.BULK:
-            return self._guarded(lambda: self._load(*reader.loaded_rows()))
+            return self._guarded(lambda: self._load(*reader.loaded_rows()), tds.end_of_answer())
+        assert type_ in (tds.BATCH, tds.RPC), "the client cancels a statement"
         reader.skip_headers()
         if type_ == tds.BATCH:
             statement = reader.rest().decode("utf-16-le")
-            return self._guarded(lambda: self._run(statement, {}))
-        assert (type_, reader.number(2), reader.number(2)) == (tds.RPC, 0xFFFF, 10), "not sp_executesql"
+            return self._guarded(lambda: self._run(statement, {}), tds.end_of_answer())
+        assert (reader.number(2), reader.number(2)) == (0xFFFF, 10), "not sp_executesql"
         reader.number(2)
         (_, statement), _, *values = reader.parameters()
         named_values = {name.removeprefix("@"): value for name, value in values}
-        return self._guarded(lambda: self._run(statement, named_values))
+        return self._guarded(lambda: self._run(statement, named_values), tds.end_of_procedure())
 
-    def _guarded(self, act: Callable[[], bytes]) -> bytes | None:
+    def _guarded(self, act: Callable[[], bytes], end: bytes) -> bytes | None:
         if self._server.ends_before is not None:
             if self._server.ends_before == 0:
                 return None
             self._server.ends_before -= 1
         try:
-            return act()
+            return act() + end
         except psycopg.errors.LockNotAvailable:
             return tds.error(1222, "Lock request time out period exceeded.")
-        except psycopg.Error as error:
-            return tds.error(50000, str(error))
+        except psycopg.Error as error:  # after a result, as with a trigger that fails
+            return tds.result([""], [(1,)]) + tds.error(50000, str(error))
 
     def _run(self, statement: str, values: dict[str, Any]) -> bytes:
-        if match := re.fullmatch(r"SET XACT_ABORT ON; SET LOCK_TIMEOUT (\d+); BEGIN TRANSACTION", statement):
-            self._connection.execute(f"BEGIN; SET LOCAL lock_timeout = {match[1]}".encode())
-            return tds.end_of_answer()
-        if statement == "COMMIT TRANSACTION":
-            self._connection.execute("COMMIT")
-            return tds.end_of_answer()
-        if statement.startswith("INSERT BULK "):
-            self._loaded = statement
-            return tds.end_of_answer()
         if "sp_getapplock" in statement:
             return self._lock(*values.values())
-        cursor = self._connection.execute(in_postgres(statement).encode(), values)
+        if statement.startswith("INSERT BULK "):
+            self._loaded = statement
+            return b""
+        return self._run_translated(statement, values)
+
+    def _run_translated(self, statement: str, values: dict[str, Any]) -> bytes:
+        if statement.startswith("SELECT OBJECT_ID"):
+            names = [_in_quotes(name) for name in values.values()]
+            return self._result("SELECT to_regclass(%s)::bigint, to_regclass(%s)::bigint", names)
+        if "FROM sys.columns" in statement:
+            return self._columns(*values.values())
+        assert statement.endswith(_COUNT) or statement.startswith("SELECT "), statement
+        text = statement.removesuffix(_COUNT)
+        if match := re.fullmatch(r"SET NOCOUNT ON; SET XACT_ABORT ON; SET LOCK_TIMEOUT (\d+); BEGIN TRANSACTION", text):
+            return self._result(f"BEGIN; SET LOCAL lock_timeout = {match[1]}", None)
+        if text == "COMMIT TRANSACTION":
+            return self._result("COMMIT", None)
+        if text.startswith(GUARD):
+            delete, insert = text.removeprefix(GUARD).split("; ")
+            self._connection.execute(in_postgres(delete).encode(), values)
+            text = insert
+        return self._result(in_postgres(text), values)
+
+    def _result(self, query: str, values: Any) -> bytes:
+        cursor = self._connection.execute(query.encode(), values)
         if cursor.description:
             return tds.result([column.name for column in cursor.description], cursor.fetchall())
-        return tds.end_of_answer(max(cursor.rowcount, 0))
+        return tds.result([""], [(max(cursor.rowcount, 0),)])
+
+    def _columns(self, name: str) -> bytes:
+        query = (
+            "SELECT column_name, data_type, character_maximum_length, numeric_precision, numeric_scale,"
+            " datetime_precision FROM information_schema.columns WHERE table_schema || '.' || table_name = %s"
+        )
+        rows = []
+        plain_name = name.strip("[]").replace("].[", ".").replace("]]", "]")
+        for column, kind, length, precision, scale, of_time in self._connection.execute(query, [plain_name]):
+            type_ = _TYPES[kind]
+            size = -1 if length is None and type_.startswith(("n", "v")) else 2 * (length or 0)
+            rows.append((column, type_, size, precision or 0, (of_time if "time" in type_ else scale) or 0))
+        return tds.result(["name", "type", "size", "precision", "scale"], rows)
 
     def _lock(self, resource: str) -> bytes:
         try:
@@ -220,12 +266,18 @@ class _Session:
     def _load(self, names: list[str], rows: list[tuple[Any, ...]]) -> bytes:
         match = re.match(r"INSERT BULK (\S+?)\(", self._loaded)
         assert match, self._loaded
-        table = match[1].replace("[#lakehouse_stage]", _STAGE).replace("[", '"').replace("]", '"')
+        table = _in_quotes(match[1].replace("[#lakehouse_stage]", _STAGE))
         columns = ", ".join(f'"{name}"' for name in names)
         with self._connection.cursor() as cursor, cursor.copy(f"COPY {table} ({columns}) FROM STDIN".encode()) as copy:
             for row in rows:
                 copy.write_row(row)
-        return tds.end_of_answer(len(rows))
+        return b""
+
+
+def _in_quotes(name: str) -> str:
+    """A quoted name of SQL Server as PostgreSQL quotes it."""
+    parts = (part.replace("]]", "]").replace('"', '""') for part in name[1:-1].split("].["))
+    return ".".join(f'"{part}"' for part in parts)
 
 
 def _obfuscated(password: str) -> bytes:

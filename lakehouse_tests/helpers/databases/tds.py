@@ -7,7 +7,7 @@ from decimal import Decimal
 from io import BytesIO
 from typing import Any, NamedTuple
 
-BATCH, RPC, REPLY, BULK, LOGIN, PRELOGIN = 1, 3, 4, 7, 16, 18
+BATCH, RPC, REPLY, BULK, LOGIN, PRELOGIN = 1, 3, 4, 7, 16, 18  # the kinds of messages
 _HEADER = struct.Struct(">BBHHBB")
 _MARKER = 0xFFFF
 _PLP_NULL = 2**64 - 1
@@ -115,6 +115,7 @@ class Reader:
 def _decimal(data: bytes, scale: int) -> Decimal | None:
     if not data:
         return None
+    assert data[0] == 1 or any(data[1:]), "a zero that is negative"
     digits = tuple(map(int, str(int.from_bytes(data[1:], "little"))))
     return Decimal((1 - data[0], digits, -scale))
 
@@ -172,9 +173,14 @@ def login_answer(database: str) -> bytes:
     return collation + b"\xad" + struct.pack("<H", len(body)) + body + end_of_answer()
 
 
-def end_of_answer(count: int | None = None, status: int = 0) -> bytes:
-    """The end of an answer, with the number of rows if there is one."""
-    return struct.pack("<BHHQ", 0xFD, status | (0x10 if count is not None else 0), 0, count or 0)
+def end_of_answer(status: int = 0) -> bytes:
+    """The end of an answer to a batch of statements."""
+    return struct.pack("<BHHQ", 0xFD, status, 0, 0)
+
+
+def end_of_procedure() -> bytes:
+    """The end of an answer to a procedure: what it returns, and the end."""
+    return struct.pack("<BL", 0x79, 0) + struct.pack("<BHHQ", 0xFE, 0, 0, 0)
 
 
 def error(number: int, text: str) -> bytes:
@@ -185,7 +191,7 @@ def error(number: int, text: str) -> bytes:
 
 
 def result(names: Sequence[str], rows: Rows) -> bytes:
-    """A result: whole numbers, and texts."""
+    """A result of whole numbers and texts, after which more may come."""
     kinds = [all(row[place] is None or isinstance(row[place], int) for row in rows) for place in range(len(names))]
     data = b"\x81" + struct.pack("<H", len(names))
     for name, is_number in zip(names, kinds, strict=True):
@@ -193,7 +199,7 @@ def result(names: Sequence[str], rows: Rows) -> bytes:
         data += struct.pack("<LH", 0, 1) + type_ + bytes([len(name)]) + name.encode("utf-16-le")
     for row in rows:
         data += b"\xd1" + b"".join(_written(value, number) for value, number in zip(row, kinds, strict=True))
-    return data + end_of_answer(len(rows))
+    return data + struct.pack("<BHHQ", 0xFF, 0x11, 0xC1, len(rows))
 
 
 def _written(value: Any, is_number: bool) -> bytes:

@@ -1,7 +1,7 @@
-"""Commands for what follows tables: ``export``, ``materialize`` and ``serve``."""
+"""Commands for what follows tables: ``export``, ``materialize``, ``register`` and ``serve``."""
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +12,7 @@ from lakehouse.cli.table_session import broker_of, load_settings
 from lakehouse.errors import LakehouseError, SetupError
 
 if TYPE_CHECKING:
+    from lakehouse.catalogs.register import Registrable
     from lakehouse.declaration import View
     from lakehouse.declaration.sink import Outlet
     from lakehouse.exports.exporter import OutletUpdate
@@ -78,15 +79,15 @@ def export(
                 errors.append(error)
     if updates or not errors or json:
         _print_updates(updates, json)
-    return _raise_all(errors)
+    return _raise_all("exports", errors)
 
 
-def _raise_all(errors: list[LakehouseError]) -> None:
+def _raise_all(what: str, errors: list[LakehouseError]) -> None:
     """Raise the only error, or one that names all of them."""
     if len(errors) == 1:
         raise errors[0]
     if errors:
-        raise LakehouseError(f"{len(errors)} exports failed: {' '.join(map(str, errors))}") from errors[0]
+        raise LakehouseError(f"{len(errors)} {what} failed: {' '.join(map(str, errors))}") from errors[0]
 
 
 def _select_outlets(settings: "Settings", names: list[str] | None) -> "list[Outlet]":
@@ -177,6 +178,55 @@ def print_view_status(status: "ViewStatus") -> None:
         changes = "its query or its rows" if status.view in status.news else f"rows of {', '.join(status.news)}"
         print_line(f"Out of date: {changes} changed. Run: lakehouse materialize {status.view}")
     return None
+
+
+@commands.command(epilog=examples("lakehouse register", "lakehouse register daily_temperatures --check"))
+def register(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TABLE", help="Tables; default: all but those of rejected records.", show_default=False),
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Only say what differs in the catalog; then exit 1.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Register tables by their names in the catalog of LAKEHOUSE_CATALOG: location, columns, comments and owner.
+
+    Needs neither Spark nor a broker. Writes only what differs. If one fails, the others are still registered, and its
+    error comes at the end.
+    """
+    from lakehouse.catalogs.register import open_catalog, register_all
+
+    settings = load_settings()
+    catalog = open_catalog(settings)
+    chosen_tables = _select_registrable(settings, tables)
+    registered, errors = register_all(catalog, chosen_tables, check=check)
+    for note in (f"{table.table}: {table.note}" for table in registered if table.note):
+        print_notice(note)
+    if json:
+        print_json([asdict(table) for table in registered])
+    elif registered or not errors:
+        rows = [(table.table, table.outcome, " ".join(table.differences), table.location) for table in registered]
+        print_table(["table", "in the catalog", "what differed", "location"], rows)
+    _raise_all("registrations", errors)
+    if check and any(table.differences for table in registered):
+        raise typer.Exit(1)
+
+
+def _select_registrable(settings: "Settings", names: list[str] | None) -> "list[Registrable]":
+    """Return the tables of these names, which have to exist, or those that are registered by default."""
+    from lakehouse.catalogs.register import registrable_tables
+    from lakehouse.declaration.names import spelling_hint
+    from lakehouse.discovery import declared_tables, declared_views
+
+    declared = registrable_tables(settings, declared_tables(settings), declared_views(settings))
+    by_name = {table.layout.name: table for table in declared}
+    for name in names or ():
+        if name not in by_name:
+            problem = f"Unknown table {name!r}. {spelling_hint(name, by_name)}Tables: {', '.join(by_name)}"
+            raise typer.BadParameter(problem, param_hint="TABLE")
+    if names:
+        return [replace(by_name[name], is_default=False) for name in dict.fromkeys(names)]
+    return [table for table in by_name.values() if table.is_default]
 
 
 @commands.command(epilog=examples("lakehouse serve", "lakehouse serve --port 8080 --time-limit 60"))

@@ -152,6 +152,15 @@ class Settings(BaseSettings):
     serve_token: shapes.Secret | None = Field(
         None, description="Token that requests to lakehouse serve need; never shown. Unset: they need none."
     )
+    catalog: shapes.Catalog | None = Field(
+        None,
+        description="Catalog in which tables are registered: glue://REGION/DATABASE, hive://HOST:PORT/DATABASE or"
+        " unity+https://HOST[:PORT]/CATALOG.SCHEMA.",
+    )
+    catalog_token: shapes.Secret | None = Field(None, description="Token of a Unity Catalog; never shown.")
+    catalog_follows: bool = Field(
+        False, description="Whether Dagster registers tables in the catalog when their columns or documentation change."
+    )
     docs_url: shapes.Url | None = Field(
         None,
         description="http(s):// address where this documentation is published, for links in Dagster.",

@@ -28,6 +28,12 @@ _PERCENT_CODES = {character: f"%{ord(character):02X}" for character in "=#?"}
 """Characters that end the value of a parameter for some readers of the address."""
 _SERVER = r"(\[[0-9a-fA-F:]+\]|[^\s,:/@?\[\]]+):\d+"
 _MASTER = r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://[^\s@?]+"
+_LOOPBACK = r"(localhost|127(\.\d+){3}|\[::1\])"
+_CATALOG = re.compile(
+    r"glue://[a-z0-9-]+/\w+|hive://(\[[0-9a-fA-F:]+\]|[\w.-]+):\d+/\w+"
+    rf"|unity\+(https://[\w.-]+|http://{_LOOPBACK})(:\d+)?/[\w-]+\.[\w-]+",
+    re.ASCII,
+)
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MISREAD_CHARACTERS = "#%?\\[]^|"
 """Characters that some readers of Delta tables misread in a path: the history of a table would seem empty."""
@@ -235,6 +241,13 @@ def _require_url(url: str) -> str:
     return url
 
 
+def _require_catalog(address: str) -> str:
+    if not _CATALOG.fullmatch(address) or urlsplit(address).port == 0:
+        forms = "glue://REGION/DATABASE, hive://HOST:PORT/DATABASE or unity+https://HOST[:PORT]/CATALOG.SCHEMA"
+        raise ValueError(f"it must be {forms}; unity+http:// only for this machine")
+    return address
+
+
 def _require_database_url(url: SecretStr, *schemes: str) -> SecretStr:
     """Refuse a URL that names no database of PostgreSQL or of more kinds, with a message that quotes nothing of it."""
     require_clear_database_url(url.get_secret_value())
@@ -280,6 +293,7 @@ def _require_file(value: Any) -> Any:
     return path
 
 
+Catalog = Annotated[str, AfterValidator(_require_catalog)]
 Declarations = Annotated[str, AfterValidator(require_declarations)]
 FilesRoot = Annotated[str, AfterValidator(_require_files_root)]
 Folder = Annotated[Path, BeforeValidator(_require_folder)]

@@ -60,6 +60,11 @@ class Store:
         return self.uri.rstrip("/") if self.is_address else str(Path(self.uri).resolve())
 
     @property
+    def catalog_location(self) -> str:
+        """The address in a catalog: one for all names of a place; only some of its readers know ``s3a``."""
+        return f"file://{self.folder}" if self.folder else self.absolute.replace("s3a://", "s3://", 1)
+
+    @property
     def folder(self) -> Path | None:
         """The folder on a local disk, also if a ``file:`` URI names it; ``None`` for an object store."""
         if not self.is_address:

@@ -1,0 +1,122 @@
+"""Registers tables in the catalog of the settings, or says in what their registrations differ."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from lakehouse.catalogs.catalog import Catalog
+from lakehouse.catalogs.glue import GlueCatalog
+from lakehouse.catalogs.registration import Registration, read_registration
+from lakehouse.catalogs.unity import UnityCatalog
+from lakehouse.declaration import StreamTable, View
+from lakehouse.errors import CatalogError, LakehouseError, SettingsError, TableError
+from lakehouse.operations.planned_changes import layouts_of
+from lakehouse.settings import Settings
+from lakehouse.storage.layout import Layout
+
+Outcome = Literal["created", "updated", "unchanged", "differs"]
+
+
+@dataclass(frozen=True)
+class Registrable:
+    """A declared table with its owner. ``is_default``: it is registered without being named, once it exists."""
+
+    layout: Layout
+    owner: str
+    is_default: bool
+
+    def read(self) -> Registration | None:
+        """Return what is to be registered; ``None`` if the table does not exist yet."""
+        return read_registration(self.layout, self.owner)
+
+
+@dataclass(frozen=True)
+class RegisteredTable:
+    """What was done, or what is to be done: ``differences`` are those of the registration before; ``note`` warns."""
+
+    table: str
+    outcome: Outcome
+    location: str
+    differences: list[str]
+    note: str = ""
+
+
+def registrable_tables(
+    settings: Settings, tables: Iterable[StreamTable], views: Iterable[View]
+) -> Iterator[Registrable]:
+    """Yield every table that declarations may create; by default, those with rows for readers are registered."""
+    for table in tables:
+        names = (table.name, table.base_name, *table.derived, *(reference.name for reference in table.references))
+        for layout in layouts_of(settings, table):
+            yield Registrable(layout, table.owner, layout.name in names)
+    for view in views:
+        if view.materialized:
+            yield Registrable(Layout(view.name, settings.table_uri(view.name), view.doc, ()), view.owner, True)
+
+
+def open_catalog(settings: Settings) -> Catalog:
+    """Return the catalog of the settings, which is not asked yet. ``SettingsError`` if none is set."""
+    if settings.catalog is None:
+        action = (
+            "Set it, for example to glue://eu-central-1/lake, hive://HOST:9083/lake or unity+https://HOST/main.lake."
+        )
+        raise SettingsError("LAKEHOUSE_CATALOG is not set", action=action)
+    address = urlsplit(settings.catalog)
+    name = address.path.strip("/")
+    if address.scheme == "glue":
+        return GlueCatalog(address.netloc, name)
+    token = settings.catalog_token.get_secret_value() if settings.catalog_token else None
+    return UnityCatalog(f"{address.scheme.removeprefix('unity+')}://{address.netloc}", name, token)
+
+
+def register_table(catalog: Catalog, registration: Registration, *, check: bool = False) -> RegisteredTable:
+    """Write what differs from the registration of a table, or with ``check`` only say it.
+
+    A second run reads the registration, and writes nothing. ``CatalogError`` if the catalog has another table under the
+    name, which is never overwritten.
+    """
+    wanted = catalog.fit(registration)
+    stored = catalog.read(wanted.name)
+    if stored is not None:
+        _require_own(catalog, wanted, stored)
+    differences = ["It is not registered."] if stored is None else wanted.differences(stored)
+    if check or not differences:
+        outcome: Outcome = "differs" if differences else "unchanged"
+        return RegisteredTable(wanted.name, outcome, wanted.location, differences)
+    (catalog.create if stored is None else catalog.replace)(wanted)
+    outcome, note = ("created", "") if stored is None else ("updated", catalog.replacing_loses)
+    return RegisteredTable(wanted.name, outcome, wanted.location, differences, note)
+
+
+def register_all(
+    catalog: Catalog, tables: Iterable[Registrable], *, check: bool = False
+) -> tuple[list[RegisteredTable], list[LakehouseError]]:
+    """Register each table as ``register_table`` does; an error of one does not stop the others.
+
+    A table that does not exist yet is left out if it was not named, else it is an error.
+    """
+    registered, errors = list[RegisteredTable](), list[LakehouseError]()
+    for table in tables:
+        try:
+            registration = table.read()
+            if registration is not None:
+                registered.append(register_table(catalog, registration, check=check))
+            elif not table.is_default:
+                action = "Merge or materialize it first."
+                raise TableError(f"{table.layout.name} does not exist yet", where=table.layout.uri, action=action)
+        except LakehouseError as error:
+            errors.append(error)
+    return registered, errors
+
+
+def _require_own(catalog: Catalog, wanted: Registration, stored: Registration) -> None:
+    """Refuse to touch what is not a registration of this table: another program's, or of a table at another place."""
+    if not stored.table_id:
+        fact = f"The catalog has a table {wanted.name} that lakehouse did not register"
+    elif stored.table_id != wanted.table_id and stored.location != wanted.location:
+        fact = f"The catalog has {wanted.name} of another lakehouse, in {stored.location}"
+    else:
+        return
+    action = "Nothing was changed. Remove that registration there, or set LAKEHOUSE_CATALOG to another database."
+    raise CatalogError(fact, where=catalog.place, action=action)

@@ -1,0 +1,118 @@
+"""Tables in a Unity Catalog, by its REST interface, which creates, reads and deletes tables, but updates none."""
+
+import json
+import os
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import requests
+from urllib3.exceptions import HTTPError
+
+from lakehouse.catalogs.catalog import Catalog
+from lakehouse.catalogs.registration import TABLE_ID, RegisteredColumn, Registration
+from lakehouse.errors import CatalogError
+from lakehouse.errors.causes import in_time
+from lakehouse.settings.store import Store
+
+_SECONDS = 10.0  # for one answer
+_NOT_FOUND, _REFUSALS = 404, (401, 403)
+_RIGHTS = "Set LAKEHOUSE_CATALOG_TOKEN to a token with USE CATALOG, USE SCHEMA, CREATE TABLE and CREATE EXTERNAL TABLE."
+_LATER = "The table itself is not affected. Correct LAKEHOUSE_CATALOG, or run it again later."
+
+
+class UnityCatalog(Catalog):
+    """A schema of a Unity Catalog. The server alone decides the owner of a table."""
+
+    replacing_loses = "It was deleted and created again in the catalog: grant again what was granted on it."
+
+    def __init__(self, server: str, schema: str, token: str | None) -> None:
+        self.place = f"{server}/{schema}"
+        self._tables, self._schema, self._token = f"{server}/api/2.1/unity-catalog/tables", schema, token
+        self._session = requests.Session()
+        self._session.trust_env = False  # no proxy or password of this machine: only the settings count
+        self._session.verify = os.environ.get("SSL_CERT_FILE") or True
+        if token:
+            self._session.headers["Authorization"] = f"Bearer {token}"
+
+    def fit(self, registration: Registration) -> Registration:
+        """Return it without an owner."""
+        return replace(registration, owner=None)
+
+    def read(self, name: str) -> Registration | None:
+        """Return what the schema has under a name; ``None`` if it has no such table, or if there is no such schema."""
+        table = self._ask("GET", name)
+        if table is None:
+            return None
+        columns = sorted(table.get("columns") or (), key=lambda column: column.get("position", 0))
+        return Registration(
+            name,
+            Store(table.get("storage_location") or "").catalog_location,
+            tuple(
+                RegisteredColumn(c["name"], c.get("type_text", ""), c.get("comment") or "", c.get("nullable", True))
+                for c in columns
+            ),
+            table.get("comment") or "",
+            None,
+            (table.get("properties") or {}).get(TABLE_ID, ""),
+        )
+
+    def create(self, registration: Registration) -> None:
+        """Create the table; ``CatalogError`` if the schema is missing, or if another table has the location."""
+        catalog, _, schema = self._schema.partition(".")
+        table = {
+            "name": registration.name,
+            "catalog_name": catalog,
+            "schema_name": schema,
+            "table_type": "EXTERNAL",
+            "data_source_format": "DELTA",
+            "columns": [_column(place, column) for place, column in enumerate(registration.columns)],
+            "storage_location": registration.location,
+            "comment": registration.doc,
+            "properties": {TABLE_ID: registration.table_id},
+        }
+        if self._ask("POST", body=table) is None:
+            action = f"Create the catalog {catalog} and its schema {schema} there."
+            raise CatalogError(f"Unity Catalog has no schema {self._schema}", where=self.place, action=action)
+
+    def replace(self, registration: Registration) -> None:
+        """Delete the table and create it again. If that is interrupted, the next run creates it."""
+        self._ask("DELETE", registration.name)
+        self.create(registration)
+
+    def _ask(self, method: str, name: str = "", body: Any = None) -> Any:
+        """Return the answer to one request; ``None`` if it says that something does not exist."""
+        path = f"/{self._schema}.{name}" if name else ""
+        # no redirect is followed: another address must not get the token
+        send = partial(self._session.request, method, self._tables + path, json=body, allow_redirects=False)
+        try:
+            answer = in_time(lambda: send(timeout=_SECONDS), 2 * _SECONDS)
+            content = answer.json() if answer.content else {}
+        except (requests.exceptions.InvalidHeader, UnicodeError):  # its text would reveal the token
+            raise CatalogError("No request can have this token", where=self.place, action=_RIGHTS) from None
+        except (requests.exceptions.RequestException, HTTPError, OSError, ValueError) as error:
+            fact = f"Unity Catalog cannot be reached: {str(error)[:300]}"
+            raise CatalogError(fact, where=self.place, action=_LATER) from None
+        if answer.status_code == _NOT_FOUND:
+            return None
+        if answer.ok and not answer.is_redirect and isinstance(content, dict):
+            return content
+        message = content.get("message", "") if isinstance(content, dict) else ""
+        message = str(message)[:300].replace(self._token or "\0", "***")
+        action = _RIGHTS if answer.status_code in _REFUSALS else _LATER
+        fact = f"Unity Catalog answers with {answer.status_code}: {message}"
+        raise CatalogError(fact, where=self.place, action=action)
+
+
+def _column(position: int, column: RegisteredColumn) -> dict[str, Any]:
+    delta_type = column.field["type"]
+    kind = delta_type if isinstance(delta_type, str) else delta_type["type"]
+    return {
+        "name": column.name,
+        "type_text": column.type,
+        "type_json": json.dumps(column.field),
+        "type_name": "INT" if kind == "integer" else kind.partition("(")[0].upper(),
+        "position": position,
+        "nullable": column.nullable,
+        "comment": column.comment,
+    }

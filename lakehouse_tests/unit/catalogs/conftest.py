@@ -1,0 +1,96 @@
+"""A table of sales, and catalogs in which it is registered."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from lakehouse.catalogs.catalog import Catalog
+from lakehouse.catalogs.register import RegisteredTable, open_catalog, register_table
+from lakehouse.catalogs.registration import Registration, read_registration
+from lakehouse.settings import Settings
+from lakehouse.storage.layout import Layout, TableColumn
+from lakehouse_tests.helpers.tables.exported import append, day
+from lakehouse_tests.helpers.unity_server import TOKEN, UnityServer, unity_server
+
+COLUMNS = (TableColumn("id", "STRING", "Id."), TableColumn("price", "DOUBLE", f"Price\r\nin €. {'x' * 300}"))
+
+
+@dataclass
+class World:
+    """A table, and its catalog. ``take_requests`` returns the kinds of requests since the last call."""
+
+    settings: Settings
+    catalog: Catalog
+    take_requests: Callable[[], list[str]]
+
+    def wanted(self, **changes: Any) -> Registration:
+        options = {"uri": self.settings.table_uri("sales"), "doc": "Sales\nof a shop.", "columns": COLUMNS} | changes
+        registration = read_registration(Layout("sales", **options), "team:shop")
+        assert registration
+        return registration
+
+    def register(self, *, check: bool = False, **changes: Any) -> RegisteredTable:
+        return register_table(self.catalog, self.wanted(**changes), check=check)
+
+    def stored(self) -> Registration:
+        stored = self.catalog.read("sales")
+        assert stored
+        return stored
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """An account with an empty database of Glue."""
+    for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(f"AWS_{name}", "s3cret")
+    with mock_aws():
+        client = boto3.client("glue", region_name="eu-central-1")
+        client.create_database(DatabaseInput={"Name": "lake"})
+        yield client
+
+
+@pytest.fixture
+def unity() -> Iterator[UnityServer]:
+    """A Unity Catalog with an empty schema."""
+    with unity_server() as server:
+        yield server
+
+
+def new_world(tmp_path: Path, take_requests: Callable[[], list[str]], **settings: Any) -> World:
+    chosen = Settings(home=tmp_path, sync=False, **settings)
+    append(chosen, ("a", 1.0, day(1)))
+    return World(chosen, open_catalog(chosen), take_requests)
+
+
+@pytest.fixture
+def unity_world(unity: UnityServer, tmp_path: Path) -> World:
+    def take_requests() -> list[str]:
+        return [method for method, _ in unity.take_requests()]
+
+    return new_world(tmp_path, take_requests, catalog=unity.address, catalog_token=TOKEN)
+
+
+@pytest.fixture
+def glue_world(aws: Any, tmp_path: Path) -> World:
+    calls: list[str] = []
+
+    def take_requests() -> list[str]:
+        taken, calls[:] = calls[:], []
+        return taken
+
+    world = new_world(tmp_path, take_requests, catalog="glue://eu-central-1/lake")
+    events = world.catalog._client.meta.events  # type: ignore[attr-defined]
+    events.register("before-call.glue", lambda model, **_: calls.append(model.name))
+    return world
+
+
+@pytest.fixture(params=["glue_world", "unity_world"])
+def world(request: pytest.FixtureRequest) -> World:
+    """The same table in each catalog."""
+    found: World = request.getfixturevalue(request.param)
+    return found

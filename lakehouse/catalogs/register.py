@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from lakehouse.catalogs.catalog import Catalog
 from lakehouse.catalogs.glue import GlueCatalog
+from lakehouse.catalogs.hive import HiveCatalog
 from lakehouse.catalogs.registration import Registration, read_registration
 from lakehouse.catalogs.unity import UnityCatalog
 from lakehouse.declaration import StreamTable, View
@@ -66,6 +67,8 @@ def open_catalog(settings: Settings) -> Catalog:
     name = address.path.strip("/")
     if address.scheme == "glue":
         return GlueCatalog(address.netloc, name)
+    if address.scheme == "hive":
+        return HiveCatalog(address.hostname or "", address.port or 0, name)
     token = settings.catalog_token.get_secret_value() if settings.catalog_token else None
     return UnityCatalog(f"{address.scheme.removeprefix('unity+')}://{address.netloc}", name, token)
 

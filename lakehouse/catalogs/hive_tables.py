@@ -15,7 +15,6 @@ _PROPERTIES = {
     "EXTERNAL": "TRUE",
     "table_type": "DELTA",  # Athena
     "spark.sql.sources.provider": "delta",  # Spark and Trino
-    "spark.sql.sources.schema": '{"type":"struct","fields":[]}',  # Spark then reads the log of the table
 }
 
 

@@ -43,6 +43,7 @@ CHECK_NAMES = {
     "ranges_contiguous",
     "records_accounted",
     "records_fresh",
+    "registered",
     "rejected_share",
     "rows_accounted",
     "totals_match",

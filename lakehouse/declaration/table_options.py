@@ -329,7 +329,7 @@ class TableOptions:
         suffixes = ("sensor", "alerts", "warnings", "promises", "batch_can_be_planned", "nothing_held_back")
         yield from (f"{self.name}_{suffix}" for suffix in (self.source_suffix, *suffixes))
         yield from (f"{self.name}_maintenance", self.maintenance_schedule)
-        yield from (f"{self.name}_checks", f"{self.name}_checks_daily")
+        yield from (f"{self.name}_checks", f"{self.name}_checks_daily", f"{self.name}_registered")
         if self.topic_options.replay_from:
             yield self.replayed_name
         if not self.is_log:

@@ -7,8 +7,8 @@ job and its sensor, which also reports commits that no run reported. The sensor 
 what it remembers of them) and ``runs`` (unfinished ones, and when to request a failed one again), with ``ended_runs``.
 ``checks`` builds the checks of whole tables with their job and schedule, ``maintenance_job`` the maintenance of tables,
 and ``followers`` the assets of views and exports, with what requests them. ``freshness`` builds the checks of promises
-and of what no batch can read. ``alerts`` builds the sensor that sends failures to a webhook. ``resources`` holds the
-one Spark session of a run.
+and of what no batch can read. ``registration`` compares and registers tables in a catalog. ``alerts`` builds the
+sensor that sends failures to a webhook. ``resources`` holds the one Spark session of a run.
 
 The work itself is in ``lakehouse.ingest``, ``lakehouse.derived`` and ``lakehouse.operations``. A new kind of asset is a
 function in ``assets`` and one in ``specs``. Only this package and ``lakehouse.definitions`` import Dagster.

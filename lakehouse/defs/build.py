@@ -23,6 +23,7 @@ from lakehouse.defs.automation import build_automation
 from lakehouse.defs.checks import build_checks, build_verification
 from lakehouse.defs.followers import ViewCatalog, build_outlets, build_views
 from lakehouse.defs.maintenance_job import build_maintenance
+from lakehouse.defs.registration import REGISTRATION
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.specs import CatalogEntry
 from lakehouse.defs.steps import check_result, report_if_changed
@@ -96,9 +97,10 @@ def build_defs(
     owner_names = (owners,) if isinstance(owners, str) else owners
     settings = _valid_settings()
     docs_url, has_database = (settings.docs_url, settings.database_url is not None) if settings else (None, False)
+    has_catalog = bool(settings and settings.catalog)
     entries = [
         CatalogEntry(
-            *(table, prefix, group, owner_names, docs_url, has_database, outlets_of(table, outlets)),
+            *(table, prefix, group, owner_names, docs_url, has_database, has_catalog, outlets_of(table, outlets)),
             readers=[reader for reader in stream_tables if _source_of(reader) == _source_of(table)],
         )
         for table in stream_tables
@@ -117,8 +119,9 @@ def build_defs(
     outlet_definitions = build_outlets(outlets, stream_tables, catalog)
     built_parts = (build(entry) for entry in entries for build in builders)
     broken_files = build_broken_files(tuple(map(str, errors)))
+    registration = [REGISTRATION] if settings and settings.catalog and settings.catalog_follows else []
     return dg.Definitions.merge(
-        assets_and_checks, *automation, *built_parts, view_definitions, outlet_definitions, broken_files
+        assets_and_checks, *automation, *built_parts, view_definitions, outlet_definitions, *registration, broken_files
     )
 
 

@@ -18,6 +18,7 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 
 from lakehouse.declaration import Rollup, Sink, StreamTable, TableRows
 from lakehouse.defs.freshness import FRESH, HELD_CHECK, LAG, held_checks, promise_checks
+from lakehouse.defs.registration import registered_check
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.specs import CatalogEntry
 from lakehouse.defs.steps import EVALUATED_AT, VERSION, check_result
@@ -150,7 +151,8 @@ def build_separate_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]
     database = [database_check(entry)] if can_compare else []
     sinks = (sink_check(entry, outlet) for outlet in entry.outlets if isinstance(outlet, Sink) and outlet.enabled)
     waiting = [planning_check(entry), *held_checks(entry), *promise_checks(entry)]
-    return [*waiting, merged_checks(entry), *feed, *rollups, *database, *sinks]
+    registered = [registered_check(entry)] if entry.has_catalog else []
+    return [*waiting, merged_checks(entry), *feed, *rollups, *database, *sinks, *registered]
 
 
 def build_verification(entry: CatalogEntry) -> dg.Definitions:

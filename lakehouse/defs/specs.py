@@ -44,8 +44,9 @@ class CatalogEntry:
     ``prefix`` precedes the name of each asset in its key. The group of the assets is ``group_override``, by default the
     name of the table. Their owners are ``owners_override``, by default the declared owner. ``docs_url`` is where the
     documentation is published; without it, descriptions of checks have no links. ``has_database``: a database is
-    set with which tables of change streams are compared. ``outlets`` are those of its tables. ``readers`` are all
-    tables of the catalog that read the same topic, folder or table; it has one asset, of the first of them.
+    set with which tables of change streams are compared. ``has_catalog``: one is set in which tables are registered.
+    ``outlets`` are those of its tables. ``readers`` are all tables of Dagster's catalog that read the same topic,
+    folder or table; it has one asset, of the first of them.
     """
 
     table: StreamTable
@@ -54,6 +55,7 @@ class CatalogEntry:
     owners_override: Sequence[str] | None = None
     docs_url: str | None = None
     has_database: bool = False
+    has_catalog: bool = False
     outlets: Sequence[Outlet] = ()
     readers: Sequence[StreamTable] = ()
 

@@ -27,7 +27,7 @@ DATA_VERSION = "dagster/data_version"  # the tag that shows Dagster that an asse
 VERSION, EVALUATED_AT = "table_version", "evaluated_at"
 Facts = Mapping[str, Any]
 # If one of these checks fails, it only warns: the rows of the tables are correct.
-WARNINGS = {"rejected_share", "producer_time", "versions_decide", "every_change_kept", "changes_kept"}
+WARNINGS = {"rejected_share", "producer_time", "versions_decide", "every_change_kept", "changes_kept", "registered"}
 
 
 class NoConfig(dg.Config):

@@ -1,21 +1,19 @@
 """Tables in a Hive metastore, by its Thrift interface."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from time import time
 from typing import Any
 
-from lakehouse.catalogs.catalog import Catalog
-from lakehouse.catalogs.hive_tables import INPUT_FORMAT, OUTPUT_FORMAT, SERDE, fit_to_hive, hive_properties
-from lakehouse.catalogs.registration import TABLE_ID, RegisteredColumn, Registration
+from lakehouse.catalogs.hive_tables import HiveTables
 from lakehouse.errors import CatalogError, SetupError
-from lakehouse.settings.store import Store
 
-_SECONDS = 10.0  # for one answer
+_MILLISECONDS = 10_000  # for one answer
 _ADVICE = "The table itself is not affected. Correct LAKEHOUSE_CATALOG or the metastore, or run it again later."
+_COMMENT = "comment"  # the property that is the description
 
 
-class HiveCatalog(Catalog):
+class HiveCatalog(HiveTables):
     """A database of a Hive metastore, which is reached without encryption and without a password."""
 
     def __init__(self, host: str, port: int, database: str) -> None:
@@ -27,69 +25,57 @@ class HiveCatalog(Catalog):
         self.place, self._address, self._database = f"hive://{host}:{port}/{database}", (host, port), database
         self._types, self._client_class = ttypes, ThriftHiveMetastore.Client
 
-    def fit(self, registration: Registration) -> Registration:
-        """Return it with lower-case names and short comments; ``CatalogError`` if two names are then equal."""
-        return fit_to_hive(registration, self.place)
-
-    def read(self, name: str) -> Registration | None:
-        """Return what the metastore has under a name; ``None`` if it has no such table, or no such database."""
+    def get(self, name: str) -> Mapping[str, Any] | None:
+        """Return a table by one request."""
         with self._connected() as client:
             try:
                 table = client.get_table(self._database, name)
             except self._types.NoSuchObjectException:
                 return None
-        parameters = table.parameters or {}
-        return Registration(
-            name,
-            Store(table.sd.location or "").catalog_location,
-            tuple(RegisteredColumn(column.name, column.type, column.comment or "") for column in table.sd.cols),
-            parameters.get("comment", ""),
-            table.owner or "",
-            parameters.get(TABLE_ID, ""),
-        )
+        columns = [{"Name": column.name, "Type": column.type, "Comment": column.comment} for column in table.sd.cols]
+        storage = {"Location": table.sd.location, "Columns": columns}
+        facts = {"Description": table.parameters.get(_COMMENT), "Owner": table.owner, "Parameters": table.parameters}
+        return {**facts, "StorageDescriptor": storage}
 
-    def create(self, registration: Registration) -> None:
-        """Create the table; ``CatalogError`` says how to create its database if that is missing."""
-        with self._connected() as client:
-            client.create_table(self._table(registration))
-
-    def replace(self, registration: Registration) -> None:
-        """Change the table; properties of other programs stay. Its files are never deleted.
+    def put(self, table: Mapping[str, Any], *, is_new: bool) -> None:
+        """Create or change a table. Its files are never deleted.
 
         The metastore compares types by position, and refuses some changes of columns: then it is created again.
         """
-        table = self._table(registration)
+        name, own_table = table["Name"], self._own_table(table)
         with self._connected() as client:
-            stored = client.get_table(self._database, registration.name)
-            table.parameters = {**stored.parameters, **table.parameters}
+            if is_new:
+                client.create_table(own_table)
+                return
             try:
-                client.alter_table(self._database, registration.name, table)
+                client.alter_table(self._database, name, own_table)
             except self._types.InvalidOperationException:
-                client.drop_table(self._database, registration.name, deleteData=False)
-                client.create_table(table)
+                client.drop_table(self._database, name, deleteData=False)
+                client.create_table(own_table)
 
-    def _table(self, registration: Registration) -> Any:
-        types = self._types
-        storage = types.StorageDescriptor(
-            cols=[types.FieldSchema(column.name, column.type, column.comment) for column in registration.columns],
-            location=registration.location,
-            inputFormat=INPUT_FORMAT,
-            outputFormat=OUTPUT_FORMAT,
-            serdeInfo=types.SerDeInfo(serializationLib=SERDE, parameters={"path": registration.location}),
+    def _own_table(self, table: Mapping[str, Any]) -> Any:
+        types, storage = self._types, table["StorageDescriptor"]
+        serde = storage["SerdeInfo"]
+        descriptor = types.StorageDescriptor(
+            cols=[types.FieldSchema(*column.values()) for column in storage["Columns"]],
+            location=storage["Location"],
+            inputFormat=storage["InputFormat"],
+            outputFormat=storage["OutputFormat"],
+            serdeInfo=types.SerDeInfo(serializationLib=serde["SerializationLibrary"], parameters=serde["Parameters"]),
             numBuckets=-1,
             bucketCols=[],
             sortCols=[],
             parameters={},
         )
         return types.Table(
-            tableName=registration.name,
+            tableName=table["Name"],
             dbName=self._database,
-            owner=registration.owner,
+            owner=table["Owner"],
             createTime=int(time()),
-            sd=storage,
-            partitionKeys=[],  # the log of the table says what its partitions are
-            parameters={**hive_properties(registration), "comment": registration.doc},
-            tableType="EXTERNAL_TABLE",
+            sd=descriptor,
+            partitionKeys=table["PartitionKeys"],
+            parameters={**table["Parameters"], _COMMENT: table["Description"]},
+            tableType=table["TableType"],
         )
 
     @contextmanager
@@ -99,7 +85,7 @@ class HiveCatalog(Catalog):
         from thrift.transport import TSocket, TTransport  # noqa: PLC0415 - as above
 
         socket = TSocket.TSocket(*self._address)
-        socket.setTimeout(_SECONDS * 1000)  # milliseconds
+        socket.setTimeout(_MILLISECONDS)
         transport = TTransport.TBufferedTransport(socket)
         try:
             transport.open()

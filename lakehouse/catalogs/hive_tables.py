@@ -1,51 +1,97 @@
-"""What AWS Glue and a Hive metastore share: the names, comments, properties and formats of a table of Hive."""
+"""What AWS Glue and a Hive metastore share: a table of Hive, in the words of Glue."""
 
+from abc import abstractmethod
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from lakehouse.catalogs.registration import TABLE_ID, Registration
+from lakehouse.catalogs.registration import TABLE_ID, Catalog, RegisteredColumn, Registration
 from lakehouse.errors import CatalogError
+from lakehouse.settings.store import Store
 
 _MOST_CHARACTERS, _MOST_OF_DOC = 255, 2048  # of a comment, and of the description
-# what Spark writes for a table of Delta; readers of Delta ignore the formats
-INPUT_FORMAT = "org.apache.hadoop.mapred.SequenceFileInputFormat"
-OUTPUT_FORMAT = "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat"
-SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
-_PROPERTIES = {
-    "EXTERNAL": "TRUE",
-    "table_type": "DELTA",  # Athena
-    "spark.sql.sources.provider": "delta",  # Spark and Trino
+# readers of Delta ignore the formats: these are what Spark writes
+_FORMATS = {
+    "InputFormat": "org.apache.hadoop.mapred.SequenceFileInputFormat",
+    "OutputFormat": "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat",
 }
+_SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+# by these, Athena, and Spark and Trino find that it is a table of Delta
+_PROPERTIES = {"EXTERNAL": "TRUE", "table_type": "DELTA", "spark.sql.sources.provider": "delta"}
 
 
-def fit_to_hive(registration: Registration, place: str) -> Registration:
-    """Return a registration as Hive holds it: lower-case names, short comments, no nullability.
+class HiveTables(Catalog):
+    """A database with tables of Hive, each of which is a mapping in the words of Glue."""
 
-    Raises ``CatalogError`` if columns differ only by the case of their names.
-    """
-    counts = Counter(column.name.lower() for column in registration.columns)
-    if same := [column.name for column in registration.columns if counts[column.name.lower()] > 1]:
-        raise CatalogError(
-            f"Columns of {registration.name} differ only by case: {', '.join(same)}",
-            where=place,
-            action="The catalog has only lower-case names. Rename one of them.",
+    @abstractmethod
+    def get(self, name: str) -> Mapping[str, Any] | None:
+        """Return a table; ``None`` if there is none, or no such database."""
+
+    @abstractmethod
+    def put(self, table: Mapping[str, Any], *, is_new: bool) -> None:
+        """Create or change a table."""
+
+    def fit(self, registration: Registration) -> Registration:
+        """Return it with lower-case names, short comments and no nullability.
+
+        Raises ``CatalogError`` if columns differ only by the case of their names.
+        """
+        counts = Counter(column.name.lower() for column in registration.columns)
+        if same := [column.name for column in registration.columns if counts[column.name.lower()] > 1]:
+            fact = f"Columns of {registration.name} differ only by case: {', '.join(same)}"
+            action = "The catalog has only lower-case names. Rename one of them."
+            raise CatalogError(fact, where=self.place, action=action)
+        columns = (
+            RegisteredColumn(
+                column.name.lower(),
+                column.type.replace("timestamp_ntz", "timestamp"),  # the only one that Hive has
+                _short(column.comment, _MOST_CHARACTERS),
+            )
+            for column in registration.columns
         )
-    columns = (
-        replace(
-            column,
-            name=column.name.lower(),
-            type=column.type.replace("timestamp_ntz", "timestamp"),  # Hive has only one type, without a zone
-            comment=_short(column.comment, _MOST_CHARACTERS),
-            nullable=True,
+        return replace(registration, columns=tuple(columns), doc=_short(registration.doc, _MOST_OF_DOC))
+
+    def read(self, name: str) -> Registration | None:
+        """Return what the database has under a name; ``None`` if it has no such table, or does not exist."""
+        table = self.get(name)
+        if table is None:
+            return None
+        storage = table.get("StorageDescriptor", {})
+        return Registration(
+            name,
+            Store(storage.get("Location") or "").catalog_location,
+            tuple(
+                RegisteredColumn(column["Name"], column.get("Type") or "", column.get("Comment") or "")
+                for column in storage.get("Columns", ())
+            ),
+            table.get("Description") or "",
+            table.get("Owner") or "",
+            table.get("Parameters", {}).get(TABLE_ID, ""),
         )
-        for column in registration.columns
-    )
-    return replace(registration, columns=tuple(columns), doc=_short(registration.doc, _MOST_OF_DOC))
+
+    def create(self, registration: Registration) -> None:
+        """Create the table; ``CatalogError`` says how to create its database if that is missing."""
+        self.put(_table(registration, {}), is_new=True)
+
+    def replace(self, registration: Registration) -> None:
+        """Change the table; properties of other programs stay."""
+        stored = self.get(registration.name) or {}
+        self.put(_table(registration, stored.get("Parameters", {})), is_new=False)
 
 
-def hive_properties(registration: Registration) -> dict[str, str]:
-    """Return the properties of a table by which readers find that it is one of Delta, and we that it is ours."""
-    return {**_PROPERTIES, TABLE_ID: registration.table_id}
+def _table(registration: Registration, properties: Mapping[str, str]) -> dict[str, Any]:
+    columns = [{"Name": column.name, "Type": column.type, "Comment": column.comment} for column in registration.columns]
+    serde = {"SerializationLibrary": _SERDE, "Parameters": {"path": registration.location}}  # Spark and Trino read path
+    return {
+        "Name": registration.name,
+        "Description": registration.doc,
+        "Owner": registration.owner,
+        "TableType": "EXTERNAL_TABLE",
+        "PartitionKeys": [],  # the log of the table says what its partitions are
+        "Parameters": {**properties, **_PROPERTIES, TABLE_ID: registration.table_id},
+        "StorageDescriptor": {"Columns": columns, "Location": registration.location, **_FORMATS, "SerdeInfo": serde},
+    }
 
 
 def _short(text: str, length: int) -> str:

@@ -5,18 +5,15 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from lakehouse.catalogs.catalog import Catalog
 from lakehouse.catalogs.glue import GlueCatalog
 from lakehouse.catalogs.hive import HiveCatalog
-from lakehouse.catalogs.registration import Registration, read_registration
+from lakehouse.catalogs.registration import Catalog, Registration, read_registration
 from lakehouse.catalogs.unity import UnityCatalog
 from lakehouse.declaration import StreamTable, View
 from lakehouse.errors import CatalogError, LakehouseError, SettingsError, TableError
 from lakehouse.operations.planned_changes import layouts_of
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout
-
-Outcome = Literal["created", "updated", "unchanged", "differs"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class RegisteredTable:
     """What was done, or what is to be done: ``differences`` are those of the registration before; ``note`` warns."""
 
     table: str
-    outcome: Outcome
+    outcome: Literal["created", "updated", "unchanged", "differs"]
     location: str
     differences: list[str]
     note: str = ""
@@ -85,11 +82,12 @@ def register_table(catalog: Catalog, registration: Registration, *, check: bool 
         _require_own(catalog, wanted, stored)
     differences = ["It is not registered."] if stored is None else wanted.differences(stored)
     if check or not differences:
-        outcome: Outcome = "differs" if differences else "unchanged"
-        return RegisteredTable(wanted.name, outcome, wanted.location, differences)
-    (catalog.create if stored is None else catalog.replace)(wanted)
-    outcome, note = ("created", "") if stored is None else ("updated", catalog.replacing_loses)
-    return RegisteredTable(wanted.name, outcome, wanted.location, differences, note)
+        return RegisteredTable(wanted.name, "differs" if differences else "unchanged", wanted.location, differences)
+    if stored is None:
+        catalog.create(wanted)
+        return RegisteredTable(wanted.name, "created", wanted.location, differences)
+    catalog.replace(wanted)
+    return RegisteredTable(wanted.name, "updated", wanted.location, differences, catalog.replacing_loses)
 
 
 def register_all(

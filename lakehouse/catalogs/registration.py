@@ -1,7 +1,8 @@
 """What a catalog has of a table, made from the table's log and its declaration, and how two of them differ."""
 
 import json
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +24,7 @@ class RegisteredColumn:
     type: str
     comment: str
     nullable: bool = True
-    field: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    field: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -39,22 +40,44 @@ class Registration:
 
     def differences(self, stored: "Registration") -> list[str]:
         """Say in what another registration differs from this one, a sentence each; empty if they are equal."""
-        facts = {"location": "location", "table_id": "table id", "owner": "owner", "doc": "description"}
-        pairs = {fact: (getattr(self, name), getattr(stored, name)) for name, fact in facts.items()}
-        sentences = [f"Its {fact} is {other!r}, not {own!r}." for fact, (own, other) in pairs.items() if own != other]
-        return [*sentences, *self._column_differences({column.name: column for column in stored.columns})]
+        own, other = self._facts, stored._facts
+        facts = (fact for fact in own if fact in other and own[fact] != other[fact])
+        return [f"The {fact} is {other[fact]!r}, not {own[fact]!r}." for fact in facts]
 
-    def _column_differences(self, stored: Mapping[str, RegisteredColumn]) -> Iterator[str]:
-        columns = {column.name: column for column in self.columns}
-        yield from (f"Column {name} is missing." for name in columns if name not in stored)
-        yield from (f"Column {name} is surplus." for name in stored if name not in columns)
-        for name in filter(stored.__contains__, columns):
-            for fact in ("type", "comment", "nullable"):
-                own, other = getattr(columns[name], fact), getattr(stored[name], fact)
-                if own != other:
-                    yield f"Column {name} has {fact} {other!r}, not {own!r}."
-        if columns.keys() == stored.keys() and [*columns] != [*stored]:
-            yield "Its columns have another order."
+    @property
+    def _facts(self) -> dict[str, object]:
+        facts: dict[str, object] = {"location": self.location, "table id": self.table_id, "owner": self.owner}
+        facts |= {"description": self.doc, "list of columns": ", ".join(column.name for column in self.columns)}
+        for column in self.columns:
+            facts |= {f"type of {column.name}": column.type, f"comment of {column.name}": column.comment}
+            facts[f"rule that {column.name} may be NULL"] = column.nullable
+        return facts
+
+
+class Catalog(ABC):
+    """A catalog of the settings. Each method raises ``CatalogError`` if the catalog cannot be reached or refuses.
+
+    ``place`` names it in errors. ``replacing_loses`` says what of a registration is lost if it is replaced.
+    """
+
+    place: str
+    replacing_loses = ""
+
+    @abstractmethod
+    def fit(self, registration: Registration) -> Registration:
+        """Return a registration as this catalog can hold it, so that what it then returns is equal."""
+
+    @abstractmethod
+    def read(self, name: str) -> Registration | None:
+        """Return what the catalog has under a name, by one request; ``None`` if it has nothing."""
+
+    @abstractmethod
+    def create(self, registration: Registration) -> None:
+        """Write a registration under a name that is free."""
+
+    @abstractmethod
+    def replace(self, registration: Registration) -> None:
+        """Write a registration in place of one of ours."""
 
 
 def read_registration(layout: Layout, owner: str) -> Registration | None:
@@ -68,16 +91,10 @@ def read_registration(layout: Layout, owner: str) -> Registration | None:
     with log_failures(layout.uri):
         fields, table_id = json.loads(table.schema().to_json())["fields"], str(table.metadata().id)
     docs = {column.name: column.doc for column in layout.columns}
-    columns = (
-        RegisteredColumn(
-            name=part["name"],
-            type=type_text(part["type"]),
-            comment=_flat(part["metadata"].get("comment") or docs.get(part["name"], "")),
-            nullable=part["nullable"],
-            field=part,
-        )
-        for part in fields
-    )
+    columns = []
+    for part in fields:
+        comment = _flat(part["metadata"].get("comment") or docs.get(part["name"], ""))
+        columns.append(RegisteredColumn(part["name"], type_text(part["type"]), comment, part["nullable"], part))
     location = Store(layout.uri).catalog_location
     return Registration(layout.name, location, tuple(columns), _flat(layout.doc), owner, table_id)
 
@@ -88,9 +105,8 @@ def type_text(type_: Any) -> str:
         return _NAMES.get(type_, type_)
     if type_["type"] == "struct":
         return f"struct<{','.join(':'.join((part['name'], type_text(part['type']))) for part in type_['fields'])}>"
-    if type_["type"] == "array":
-        return f"array<{type_text(type_['elementType'])}>"
-    return f"map<{type_text(type_['keyType'])},{type_text(type_['valueType'])}>"
+    inner_names = [name for name in ("keyType", "valueType", "elementType") if name in type_]
+    return f"{type_['type']}<{','.join(type_text(type_[name]) for name in inner_names)}>"
 
 
 def _flat(text: str) -> str:

@@ -9,8 +9,7 @@ from typing import Any
 import requests
 from urllib3.exceptions import HTTPError
 
-from lakehouse.catalogs.catalog import Catalog
-from lakehouse.catalogs.registration import TABLE_ID, RegisteredColumn, Registration
+from lakehouse.catalogs.registration import TABLE_ID, Catalog, RegisteredColumn, Registration
 from lakehouse.errors import CatalogError
 from lakehouse.errors.causes import in_time
 from lakehouse.settings.store import Store

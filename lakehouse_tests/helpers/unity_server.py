@@ -17,9 +17,10 @@ _FIELDS = {
     *("columns", "storage_location", "comment", "properties"),
 }
 _COLUMN_FIELDS = {"name", "type_text", "type_json", "type_name", "position", "nullable", "comment", "partition_index"}
-_TYPES = set(
-    "BOOLEAN BYTE SHORT INT LONG FLOAT DOUBLE DATE TIMESTAMP TIMESTAMP_NTZ STRING BINARY DECIMAL ARRAY STRUCT MAP".split()
-)
+_TYPES = {
+    *("BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "BINARY"),
+    *("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "ARRAY", "STRUCT", "MAP"),
+}
 Answer = tuple[int, dict[str, Any]]
 
 
@@ -45,13 +46,11 @@ class UnityServer:
     def respond(self, method: str, path: str, token: str | None, body: Any) -> Answer:
         name = path.removeprefix(_PATH).removeprefix("/")
         self.requests.append((method, name))
-        if not path.startswith(_PATH):
-            return _error(404, "ENDPOINT_NOT_FOUND", path)
         if self.answer:
             return _error(self.answer[0], "ANSWER", self.answer[1])
         if token != f"Bearer {TOKEN}":
             return _error(401, "UNAUTHENTICATED", f"Invalid access token {token}")
-        if method == "POST" and not name:
+        if method == "POST" and path == _PATH:
             return self._create(body)
         if method not in ("GET", "DELETE"):
             return _error(405, "METHOD_NOT_ALLOWED", method)

@@ -9,9 +9,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from lakehouse.catalogs.catalog import Catalog
 from lakehouse.catalogs.register import RegisteredTable, open_catalog, register_table
-from lakehouse.catalogs.registration import Registration, read_registration
+from lakehouse.catalogs.registration import Catalog, Registration, read_registration
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse_tests.helpers.tables.exported import append, day

@@ -1,5 +1,6 @@
 """A catalog in Dagster: a check of each table, and a sensor that requests a run after a change."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from lakehouse_tests.helpers.code_locations import sensor_context
 from lakehouse_tests.helpers.declaration_files import declare
 from lakehouse_tests.helpers.tables.exported import append, day
 from lakehouse_tests.unit.catalogs.test_register_verb import DECLARATIONS
+from lakehouse_tests.unit.exports.test_exports_in_dagster import SALES
 
 SENSOR, JOB, LOCATION = "register_tables_sensor", "register_tables", "lakehouse"
 
@@ -102,8 +104,9 @@ def test_the_check_of_a_table_warns_of_drift_and_of_a_catalog_that_is_away(setti
 
 @pytest.mark.usefixtures("settings")
 def test_without_the_settings_there_is_neither_a_check_nor_a_sensor(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = dg.Definitions.merge(build_defs([SALES]), build_defs([replace(SALES, name="others", topic="others")]))
+    assert parts.get_repository_def().has_sensor_def(SENSOR), "several calls have one sensor"
     monkeypatch.delenv("LAKEHOUSE_CATALOG_FOLLOWS")
     assert not build_defs().get_repository_def().has_sensor_def(SENSOR)
     monkeypatch.delenv("LAKEHOUSE_CATALOG")
     assert "registered" not in {key.name for key in build_defs().resolve_asset_graph().asset_check_keys}
-    dg.Definitions.merge(build_defs(), build_defs(key_prefix="other"))

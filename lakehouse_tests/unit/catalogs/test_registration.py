@@ -46,9 +46,10 @@ def test_an_added_column_and_another_meaning_are_written(world: World) -> None:
     new_columns = [COLUMNS[0], replace(COLUMNS[1], doc="Price.")]
     update = world.register(columns=new_columns, doc="Sold.")
     assert update.outcome == "updated"
-    assert update.differences[0] == "Its description is 'Sales of a shop.', not 'Sold.'."
-    assert update.differences[1] == "Column tags is missing."
-    assert update.differences[2].startswith("Column price has comment 'Price in €. xxx")
+    description, columns, comment = update.differences
+    assert description == "The description is 'Sales of a shop.', not 'Sold.'."
+    assert columns == "The list of columns is 'id, price, sold_at', not 'id, price, sold_at, tags'."
+    assert comment.startswith("The comment of price is 'Price in €. xxx") and comment.endswith(", not 'Price.'.")
     assert [(column.name, column.type) for column in world.stored().columns][-1] == ("tags", "int")
     assert world.register(columns=new_columns, doc="Sold.").outcome == "unchanged"
 

@@ -13,6 +13,7 @@ The flow, package by package::
     exports       rows, or what changed               -> files, once by a manifest
     sinks         what changed   -> a database or a topic, with the version in one transaction
     operations    maintenance, repair, status, checks
+    catalogs      where a table is, and its columns -> a catalog, by its name
 
 ``discovery`` finds the declared tables, ``examples`` contains examples, ``query`` reads tables and runs SQL. ``serve``
 answers requests over HTTP, ``cli`` is the command line, ``defs`` (through ``definitions``) is for Dagster, ``spark``

@@ -38,8 +38,8 @@ class HiveTables(Catalog):
         Raises ``CatalogError`` if columns differ only by the case of their names.
         """
         counts = Counter(column.name.lower() for column in registration.columns)
-        if same := [column.name for column in registration.columns if counts[column.name.lower()] > 1]:
-            fact = f"Columns of {registration.name} differ only by case: {', '.join(same)}"
+        if equal_names := [column.name for column in registration.columns if counts[column.name.lower()] > 1]:
+            fact = f"Columns of {registration.name} differ only by case: {', '.join(equal_names)}"
             action = "The catalog has only lower-case names. Rename one of them."
             raise CatalogError(fact, where=self.place, action=action)
         columns = (
@@ -76,8 +76,8 @@ class HiveTables(Catalog):
 
     def replace(self, registration: Registration) -> None:
         """Change the table; properties of other programs stay."""
-        stored = self.get(registration.name) or {}
-        self.put(_table(registration, stored.get("Parameters", {})), is_new=False)
+        stored_table = self.get(registration.name) or {}
+        self.put(_table(registration, stored_table.get("Parameters", {})), is_new=False)
 
 
 def _table(registration: Registration, properties: Mapping[str, str]) -> dict[str, Any]:

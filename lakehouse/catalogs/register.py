@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -18,11 +19,10 @@ from lakehouse.storage.layout import Layout
 
 @dataclass(frozen=True)
 class Registrable:
-    """A declared table with its owner. ``is_default``: it is registered without being named, once it exists."""
+    """A declared table with its owner."""
 
     layout: Layout
     owner: str
-    is_default: bool
 
     def read(self) -> Registration | None:
         """Return what is to be registered; ``None`` if the table does not exist yet."""
@@ -34,31 +34,30 @@ class RegisteredTable:
     """What was done, or what is to be done: ``differences`` are those of the registration before; ``note`` warns."""
 
     table: str
-    outcome: Literal["created", "updated", "unchanged", "differs"]
     location: str
     differences: list[str]
+    outcome: Literal["created", "updated", "unchanged", "differs"]
     note: str = ""
 
 
 def registrable_tables(
-    settings: Settings, tables: Iterable[StreamTable], views: Iterable[View]
+    settings: Settings, tables: Iterable[StreamTable], views: Iterable[View] = (), *, every: bool = False
 ) -> Iterator[Registrable]:
-    """Yield every table that declarations may create; by default, those with rows for readers are registered."""
+    """Yield the tables of declarations that have rows for readers; ``every`` other one too that they may create."""
     for table in tables:
         names = (table.name, table.base_name, *table.derived, *(reference.name for reference in table.references))
         for layout in layouts_of(settings, table):
-            yield Registrable(layout, table.owner, layout.name in names)
+            if every or layout.name in names:
+                yield Registrable(layout, table.owner)
     for view in views:
         if view.materialized:
-            yield Registrable(Layout(view.name, settings.table_uri(view.name), view.doc, ()), view.owner, True)
+            yield Registrable(Layout(view.name, settings.table_uri(view.name), view.doc, ()), view.owner)
 
 
 def open_catalog(settings: Settings) -> Catalog:
     """Return the catalog of the settings, which is not asked yet. ``SettingsError`` if none is set."""
     if settings.catalog is None:
-        action = (
-            "Set it, for example to glue://eu-central-1/lake, hive://HOST:9083/lake or unity+https://HOST/main.lake."
-        )
+        action = "Set it, for example to glue://eu-central-1/lake, hive://HOST:9083/lake or unity+https://HOST/a.lake."
         raise SettingsError("LAKEHOUSE_CATALOG is not set", action=action)
     address = urlsplit(settings.catalog)
     name = address.path.strip("/")
@@ -76,47 +75,48 @@ def register_table(catalog: Catalog, registration: Registration, *, check: bool 
     A second run reads the registration, and writes nothing. ``CatalogError`` if the catalog has another table under the
     name, which is never overwritten.
     """
-    wanted = catalog.fit(registration)
-    stored = catalog.read(wanted.name)
-    if stored is not None:
-        _require_own(catalog, wanted, stored)
-    differences = ["It is not registered."] if stored is None else wanted.differences(stored)
+    wanted_table = catalog.fit(registration)
+    stored_table = catalog.read(wanted_table.name)
+    if stored_table is not None:
+        _require_own(catalog, wanted_table, stored_table)
+    differences = ["It is not registered."] if stored_table is None else wanted_table.differences(stored_table)
+    result = partial(RegisteredTable, wanted_table.name, wanted_table.location, differences)
     if check or not differences:
-        return RegisteredTable(wanted.name, "differs" if differences else "unchanged", wanted.location, differences)
-    if stored is None:
-        catalog.create(wanted)
-        return RegisteredTable(wanted.name, "created", wanted.location, differences)
-    catalog.replace(wanted)
-    return RegisteredTable(wanted.name, "updated", wanted.location, differences, catalog.replacing_loses)
+        return result("differs" if differences else "unchanged")
+    if stored_table is None:
+        catalog.create(wanted_table)
+        return result("created")
+    catalog.replace(wanted_table)
+    return result("updated", catalog.replacing_loses)
 
 
 def register_all(
-    catalog: Catalog, tables: Iterable[Registrable], *, check: bool = False
+    catalog: Catalog, tables: Iterable[Registrable], *, check: bool = False, must_exist: bool = False
 ) -> tuple[list[RegisteredTable], list[LakehouseError]]:
     """Register each table as ``register_table`` does; an error of one does not stop the others.
 
-    A table that does not exist yet is left out if it was not named, else it is an error.
+    A table that does not exist yet is left out, or with ``must_exist`` an error.
     """
-    registered, errors = list[RegisteredTable](), list[LakehouseError]()
+    results, errors = list[RegisteredTable](), list[LakehouseError]()
     for table in tables:
         try:
             registration = table.read()
             if registration is not None:
-                registered.append(register_table(catalog, registration, check=check))
-            elif not table.is_default:
+                results.append(register_table(catalog, registration, check=check))
+            elif must_exist:
                 action = "Merge or materialize it first."
                 raise TableError(f"{table.layout.name} does not exist yet", where=table.layout.uri, action=action)
         except LakehouseError as error:
             errors.append(error)
-    return registered, errors
+    return results, errors
 
 
-def _require_own(catalog: Catalog, wanted: Registration, stored: Registration) -> None:
+def _require_own(catalog: Catalog, wanted_table: Registration, stored_table: Registration) -> None:
     """Refuse to touch what is not a registration of this table: another program's, or of a table at another place."""
-    if not stored.table_id:
-        fact = f"The catalog has a table {wanted.name} that lakehouse did not register"
-    elif stored.table_id != wanted.table_id and stored.location != wanted.location:
-        fact = f"The catalog has {wanted.name} of another lakehouse, in {stored.location}"
+    if not stored_table.table_id:
+        fact = f"The catalog has a table {wanted_table.name} that lakehouse did not register"
+    elif stored_table.table_id != wanted_table.table_id and stored_table.location != wanted_table.location:
+        fact = f"The catalog has {wanted_table.name} of another lakehouse, in {stored_table.location}"
     else:
         return
     action = "Nothing was changed. Remove that registration there, or set LAKEHOUSE_CATALOG to another database."

@@ -29,7 +29,10 @@ class RegisteredColumn:
 
 @dataclass(frozen=True)
 class Registration:
-    """A table in a catalog. ``owner`` is ``None`` if the catalog decides it. Without ``table_id``, it is not ours."""
+    """A table in a catalog.
+
+    ``owner`` is ``None`` if the catalog decides it. Another program wrote it if ``table_id`` is empty.
+    """
 
     name: str
     location: str
@@ -38,11 +41,14 @@ class Registration:
     owner: str | None
     table_id: str
 
-    def differences(self, stored: "Registration") -> list[str]:
+    def differences(self, stored_table: "Registration") -> list[str]:
         """Say in what another registration differs from this one, a sentence each; empty if they are equal."""
-        own, other = self._facts, stored._facts
-        facts = (fact for fact in own if fact in other and own[fact] != other[fact])
-        return [f"The {fact} is {other[fact]!r}, not {own[fact]!r}." for fact in facts]
+        own_facts, stored_facts = self._facts, stored_table._facts
+        return [
+            f"The {fact} is {stored_facts[fact]!r}, not {value!r}."
+            for fact, value in own_facts.items()
+            if stored_facts.get(fact, value) != value
+        ]
 
     @property
     def _facts(self) -> dict[str, object]:
@@ -77,7 +83,7 @@ class Catalog(ABC):
 
     @abstractmethod
     def replace(self, registration: Registration) -> None:
-        """Write a registration in place of one of ours."""
+        """Write a registration in place of one that lakehouse wrote."""
 
 
 def read_registration(layout: Layout, owner: str) -> Registration | None:

@@ -1,7 +1,7 @@
 """Commands for what follows tables: ``export``, ``materialize``, ``register`` and ``serve``."""
 
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -199,34 +199,33 @@ def register(
     settings = load_settings()
     catalog = open_catalog(settings)
     chosen_tables = _select_registrable(settings, tables)
-    registered, errors = register_all(catalog, chosen_tables, check=check)
-    for note in (f"{table.table}: {table.note}" for table in registered if table.note):
+    results, errors = register_all(catalog, chosen_tables, check=check, must_exist=bool(tables))
+    for note in (f"{table.table}: {table.note}" for table in results if table.note):
         print_notice(note)
     if json:
-        print_json([asdict(table) for table in registered])
-    elif registered or not errors:
-        rows = [(table.table, table.outcome, " ".join(table.differences), table.location) for table in registered]
+        print_json([asdict(table) for table in results])
+    elif results or not errors:
+        rows = [(table.table, table.outcome, " ".join(table.differences), table.location) for table in results]
         print_table(["table", "in the catalog", "what differed", "location"], rows)
     _raise_all("registrations", errors)
-    if check and any(table.differences for table in registered):
+    if check and any(table.differences for table in results):
         raise typer.Exit(1)
 
 
 def _select_registrable(settings: "Settings", names: list[str] | None) -> "list[Registrable]":
-    """Return the tables of these names, which have to exist, or those that are registered by default."""
+    """Return the tables of these names, or those that are registered by default."""
     from lakehouse.catalogs.register import registrable_tables
     from lakehouse.declaration.names import spelling_hint
     from lakehouse.discovery import declared_tables, declared_views
 
-    declared = registrable_tables(settings, declared_tables(settings), declared_views(settings))
-    by_name = {table.layout.name: table for table in declared}
+    tables, views = declared_tables(settings), declared_views(settings)
+    by_name = {table.layout.name: table for table in registrable_tables(settings, tables, views, every=True)}
     for name in names or ():
         if name not in by_name:
             problem = f"Unknown table {name!r}. {spelling_hint(name, by_name)}Tables: {', '.join(by_name)}"
             raise typer.BadParameter(problem, param_hint="TABLE")
-    if names:
-        return [replace(by_name[name], is_default=False) for name in dict.fromkeys(names)]
-    return [table for table in by_name.values() if table.is_default]
+    chosen_tables = (by_name[name] for name in dict.fromkeys(names or ()))
+    return [*(chosen_tables if names else registrable_tables(settings, tables, views))]
 
 
 @commands.command(epilog=examples("lakehouse serve", "lakehouse serve --port 8080 --time-limit 60"))

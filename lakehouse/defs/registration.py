@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from lakehouse.catalogs.register import Registrable, open_catalog, register_all, registrable_tables
+from lakehouse.catalogs.registration import Catalog
 from lakehouse.declaration.vocabulary import fingerprint_of
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import read_finished_runs, reason_to_wait, sensor_location, unfinished_run_of_job
@@ -23,36 +24,29 @@ _DOC = "The catalog of LAKEHOUSE_CATALOG has {0} as it is. If it fails, run lake
 
 def registered_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
     """Compare what the catalog has of the tables of a declaration with them. A catalog that is away only warns."""
-    names = [
-        table.layout.name
-        for table in registrable_tables(Settings.model_construct(), [entry.table], [])
-        if table.is_default
-    ]
-    specs = [entry.check_spec(CHECK, name, _DOC.format(name)) for name in names]
+    tables = registrable_tables(Settings.model_construct(), [entry.table])
+    specs = [entry.check_spec(CHECK, table.layout.name, _DOC.format(table.layout.name)) for table in tables]
 
     @dg.multi_asset_check(name=f"{entry.table.name}_{CHECK}", specs=specs, can_subset=True)
     def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
-        settings, selected_keys = lakehouse.settings, {key.asset_key for key in context.selected_asset_check_keys}
-        for table in registrable_tables(settings, [entry.table], []):
-            if table.is_default and entry.key(table.layout.name) in selected_keys:
-                yield check_result(_find_drift(settings, table), entry.key(table.layout.name))
+        with explained():
+            settings, catalog = lakehouse.settings, open_catalog(lakehouse.settings)
+        selected_keys = {key.asset_key for key in context.selected_asset_check_keys}
+        for table in registrable_tables(settings, [entry.table]):
+            if entry.key(table.layout.name) in selected_keys:
+                yield check_result(_find_drift(catalog, table), entry.key(table.layout.name))
 
     return check
 
 
-def _find_drift(settings: Settings, table: Registrable) -> Finding:
-    name = table.layout.name
-    try:
-        registered, errors = register_all(open_catalog(settings), [table], check=True)
-    except LakehouseError as error:
-        registered, errors = [], [error]
-    problems = [*map(str, errors), *(difference for found in registered for difference in found.differences)]
+def _find_drift(catalog: Catalog, table: Registrable) -> Finding:
+    name, (results, errors) = table.layout.name, register_all(catalog, [table], check=True)
+    problems = [*map(str, errors), *(difference for result in results for difference in result.differences)]
     return finding(CHECK, problems, f"the catalog has {name} as it is", f"Correct it: lakehouse register {name}")
 
 
-def _default_tables(settings: Settings) -> list[Registrable]:
-    tables = registrable_tables(settings, declared_tables(settings), declared_views(settings))
-    return [table for table in tables if table.is_default]
+def _find_tables(settings: Settings) -> Iterator[Registrable]:
+    return registrable_tables(settings, declared_tables(settings), declared_views(settings))
 
 
 @dg.op(out=dg.Out(dg.Nothing))
@@ -60,9 +54,10 @@ def register_declared_tables(context: dg.OpExecutionContext, lakehouse: Lakehous
     """Register every declared table. A second run writes nothing. If one fails, the others are still registered."""
     with explained():
         settings = lakehouse.settings
-        registered, errors = register_all(open_catalog(settings), _default_tables(settings))
-        for table in registered:
-            context.log.info(f"{table.table}: {table.outcome}. {' '.join(table.differences)} {table.note}")
+        results, errors = register_all(open_catalog(settings), _find_tables(settings))
+        for table in results:
+            log = context.log.warning if table.note else context.log.info
+            log(f"{table.table}: {table.outcome}. {' '.join(table.differences)} {table.note}")
         if errors:
             raise LakehouseError(" ".join(map(str, errors)))
 
@@ -83,13 +78,9 @@ def register_tables_sensor(
     context: dg.SensorEvaluationContext, lakehouse: LakehouseResource
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a run after a change, and after a failed run. Looks at the logs of the tables, and asks no catalog."""
-    settings, instance, job, location = (
-        lakehouse.settings,
-        context.instance,
-        register_tables.name,
-        sensor_location(context),
-    )
-    news = fingerprint_of(settings.catalog, *(table.read() for table in _default_tables(settings)))
+    settings, instance, job = lakehouse.settings, context.instance, register_tables.name
+    location = sensor_location(context)
+    news = fingerprint_of(settings.catalog, *(table.read() for table in _find_tables(settings)))
     newest_runs = read_finished_runs(instance, job, 1, location)
     if context.cursor == news and all(run.dagster_run.is_success for run in newest_runs):
         return dg.SkipReason("No news: each table is as it was when it was registered.")

@@ -10,7 +10,7 @@ from lakehouse.cli import main
 COMMANDS = sorted(
     (
         "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain"
-        " rewrite serve status audit compare rejected query materialize export"
+        " rewrite serve status audit compare rejected query materialize export register"
         " repair restore rebuild erase remove"
     ).split()
 )

@@ -71,7 +71,7 @@ class UnityServer:
             return _error(404, "SCHEMA_NOT_FOUND", schema)
         if name in self.tables:
             return _error(409, "TABLE_ALREADY_EXISTS", name)
-        if any(location == other["storage_location"] for other in self.tables.values()):
+        if any(location == table_there["storage_location"] for table_there in self.tables.values()):
             return _error(400, "LOCATION_OVERLAP", location)
         self.tables[name] = {**table, "owner": "admin", "table_id": f"id-{len(self.requests)}"}
         return 200, self.tables[name]

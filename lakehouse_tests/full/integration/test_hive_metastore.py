@@ -57,7 +57,7 @@ def write(settings: Settings, **columns: list[Any]) -> str:
     return uri
 
 
-def wanted(settings: Settings, uri: str) -> Registration:
+def read_table(settings: Settings, uri: str) -> Registration:
     columns = [TableColumn(name, "STRING", doc) for name, doc in DOCS.items()]
     registration = read_registration(Layout("sales", uri, "Sales.", columns), "team:shop")
     assert registration
@@ -65,7 +65,7 @@ def wanted(settings: Settings, uri: str) -> Registration:
 
 
 def register(settings: Settings, uri: str) -> RegisteredTable:
-    return register_table(open_catalog(settings), wanted(settings, uri))
+    return register_table(open_catalog(settings), read_table(settings, uri))
 
 
 @pytest.mark.timeout(300)
@@ -78,17 +78,17 @@ def test_a_table_is_registered_changed_and_read_by_its_name(settings: Settings, 
     write(settings, id=["a", "b"], price=["1.5", None], nested=nested)  # the metastore refuses that by itself
     assert register(settings, uri).outcome == "updated"
     assert register(settings, uri).outcome == "unchanged"
-    stored = open_catalog(settings).read("sales")
-    assert stored
-    assert [(column.name, column.type, len(column.comment)) for column in stored.columns] == [
+    stored_table = open_catalog(settings).read("sales")
+    assert stored_table
+    assert [(column.name, column.type, len(column.comment)) for column in stored_table.columns] == [
         ("id", "string", 3),
         ("price", "string", 255),
         ("nested", "struct<Ab:bigint,tags:array<string>>", 0),
     ]
-    assert (stored.owner, stored.doc, stored.location) == ("team:shop", "Sales.", f"file://{uri}")
-    rows = DeltaTable(stored.location).to_pyarrow_table().to_pylist()
+    assert (stored_table.owner, stored_table.doc, stored_table.location) == ("team:shop", "Sales.", f"file://{uri}")
+    rows = DeltaTable(stored_table.location).to_pyarrow_table().to_pylist()
     with connect(settings) as connection:
-        read = connection.execute(f"FROM delta_scan('{stored.location}') ORDER BY id")
+        read = connection.execute(f"FROM delta_scan('{stored_table.location}') ORDER BY id")
         assert read.to_arrow_table().to_pylist() == rows
     command = [sys.executable, "-c", PROGRAM, str(settings.home), f"thrift://127.0.0.1:{port}"]
     environment = {**os.environ, "LAKEHOUSE_JARS": str(settings.jar_folder)}
@@ -97,7 +97,7 @@ def test_a_table_is_registered_changed_and_read_by_its_name(settings: Settings, 
     )
     assert result.returncode == 0, result.stderr[-3000:]
     assert json.loads(result.stdout.splitlines()[-1]) == rows
-    open_catalog(settings).replace(replace(stored, table_id="other"))
+    open_catalog(settings).replace(replace(stored_table, table_id="other"))
     other_uri = settings.table_uri("sold")
     shutil.copytree(uri, other_uri)
     with pytest.raises(CatalogError, match="has sales of another lakehouse"):

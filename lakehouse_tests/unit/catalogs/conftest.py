@@ -27,19 +27,19 @@ class World:
     catalog: Catalog
     take_requests: Callable[[], list[str]]
 
-    def wanted(self, **changes: Any) -> Registration:
+    def read_table(self, **changes: Any) -> Registration:
         options = {"uri": self.settings.table_uri("sales"), "doc": "Sales\nof a shop.", "columns": COLUMNS} | changes
         registration = read_registration(Layout("sales", **options), "team:shop")
         assert registration
         return registration
 
     def register(self, *, check: bool = False, **changes: Any) -> RegisteredTable:
-        return register_table(self.catalog, self.wanted(**changes), check=check)
+        return register_table(self.catalog, self.read_table(**changes), check=check)
 
-    def stored(self) -> Registration:
-        stored = self.catalog.read("sales")
-        assert stored
-        return stored
+    def read_stored(self) -> Registration:
+        stored_table = self.catalog.read("sales")
+        assert stored_table
+        return stored_table
 
 
 @pytest.fixture
@@ -61,9 +61,9 @@ def unity() -> Iterator[UnityServer]:
 
 
 def new_world(tmp_path: Path, take_requests: Callable[[], list[str]], **settings: Any) -> World:
-    chosen = Settings(home=tmp_path, sync=False, **settings)
-    append(chosen, ("a", 1.0, day(1)))
-    return World(chosen, open_catalog(chosen), take_requests)
+    settings_of_world = Settings(home=tmp_path, sync=False, **settings)
+    append(settings_of_world, ("a", 1.0, day(1)))
+    return World(settings_of_world, open_catalog(settings_of_world), take_requests)
 
 
 @pytest.fixture
@@ -79,8 +79,8 @@ def glue_world(aws: Any, tmp_path: Path) -> World:
     calls: list[str] = []
 
     def take_requests() -> list[str]:
-        taken, calls[:] = calls[:], []
-        return taken
+        names, calls[:] = calls[:], []
+        return names
 
     world = new_world(tmp_path, take_requests, catalog="glue://eu-central-1/lake")
     events = world.catalog._client.meta.events  # type: ignore[attr-defined]
@@ -91,5 +91,5 @@ def glue_world(aws: Any, tmp_path: Path) -> World:
 @pytest.fixture(params=["glue_world", "unity_world"])
 def world(request: pytest.FixtureRequest) -> World:
     """The same table in each catalog."""
-    found: World = request.getfixturevalue(request.param)
-    return found
+    catalog_world: World = request.getfixturevalue(request.param)
+    return catalog_world

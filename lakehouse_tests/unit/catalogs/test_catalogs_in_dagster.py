@@ -24,7 +24,8 @@ class Location:
     """The definitions of a project, an instance that runs them, and the cursor of the sensor."""
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
-        self.definitions, self.instance, self.cursor = build_defs(), instance, None
+        self.definitions, self.instance = build_defs(), instance
+        self.cursor: str | None = None
 
     def tick(self) -> tuple[int, str | None]:
         """Evaluate the sensor; return how many runs it requests, and why it requests none."""

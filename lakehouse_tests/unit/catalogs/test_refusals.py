@@ -18,19 +18,19 @@ def test_without_the_setting_the_error_names_it() -> None:
 
 
 def test_columns_that_differ_by_case_are_refused_before_a_request(glue_world: World) -> None:
-    wanted = glue_world.wanted()
-    columns = (*wanted.columns, replace(wanted.columns[0], name="ID"))
+    sales = glue_world.read_table()
+    columns = (*sales.columns, replace(sales.columns[0], name="ID"))
     with pytest.raises(CatalogError, match="Columns of sales differ only by case: id, ID"):
-        register_table(glue_world.catalog, replace(wanted, columns=columns))
+        register_table(glue_world.catalog, replace(sales, columns=columns))
     assert glue_world.take_requests() == []
 
 
 def test_glue_has_names_in_lower_case_and_comments_of_255_characters(glue_world: World) -> None:
-    wanted = glue_world.wanted()
-    wanted = replace(wanted, columns=(replace(wanted.columns[0], name="Id", type="timestamp_ntz"), *wanted.columns[1:]))
-    assert register_table(glue_world.catalog, wanted).outcome == "created"
-    assert register_table(glue_world.catalog, wanted).outcome == "unchanged"
-    first, second, _ = glue_world.stored().columns
+    sales = glue_world.read_table()
+    sales = replace(sales, columns=(replace(sales.columns[0], name="Id", type="timestamp_ntz"), *sales.columns[1:]))
+    assert register_table(glue_world.catalog, sales).outcome == "created"
+    assert register_table(glue_world.catalog, sales).outcome == "unchanged"
+    first, second, _ = glue_world.read_stored().columns
     assert (first.name, first.type, len(second.comment)) == ("id", "timestamp", 255)
 
 

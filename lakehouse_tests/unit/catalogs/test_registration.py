@@ -21,13 +21,16 @@ def reads(world: World) -> str:
 
 def test_a_table_is_registered_once(world: World) -> None:
     assert world.register().outcome == "created"
-    stored = world.stored()
-    assert (stored.location, stored.doc) == (f"file://{world.settings.table_uri('sales')}", "Sales of a shop.")
-    id_, price, sold_at = stored.columns
+    stored_table = world.read_stored()
+    assert (stored_table.location, stored_table.doc) == (
+        f"file://{world.settings.table_uri('sales')}",
+        "Sales of a shop.",
+    )
+    id_, price, sold_at = stored_table.columns
     assert (id_.name, id_.type, id_.comment) == ("id", "string", "Id.")
     assert price.comment.startswith("Price in €. xxx")
     assert (sold_at.type, sold_at.comment) == ("timestamp", "")
-    assert stored.table_id == DeltaTable(world.settings.table_uri("sales")).metadata().id
+    assert stored_table.table_id == str(DeltaTable(world.settings.table_uri("sales")).metadata().id)
     world.take_requests()
     assert (world.register().outcome, world.take_requests()) == ("unchanged", [reads(world)])
     append(world.settings, ("b", 2.0, day(2)))
@@ -50,7 +53,7 @@ def test_an_added_column_and_another_meaning_are_written(world: World) -> None:
     assert description == "The description is 'Sales of a shop.', not 'Sold.'."
     assert columns == "The list of columns is 'id, price, sold_at', not 'id, price, sold_at, tags'."
     assert comment.startswith("The comment of price is 'Price in €. xxx") and comment.endswith(", not 'Price.'.")
-    assert [(column.name, column.type) for column in world.stored().columns][-1] == ("tags", "int")
+    assert [(column.name, column.type) for column in world.read_stored().columns][-1] == ("tags", "int")
     assert world.register(columns=new_columns, doc="Sold.").outcome == "unchanged"
 
 
@@ -60,16 +63,16 @@ def test_a_table_that_moved_is_still_the_same(world: World) -> None:
     shutil.copytree(uri, other_uri)
     update = world.register(uri=other_uri)
     assert (update.outcome, len(update.differences)) == ("updated", 1)
-    assert world.stored().location == f"file://{other_uri}"
+    assert world.read_stored().location == f"file://{other_uri}"
 
 
 def test_a_table_that_was_created_again_is_registered_again(world: World) -> None:
     world.register()
-    former_id = world.stored().table_id
+    former_id = world.read_stored().table_id
     shutil.rmtree(world.settings.table_uri("sales"))
     append(world.settings, ("a", 1.0, day(1)))
     assert world.register().outcome == "updated"
-    assert world.stored().table_id not in ("", former_id)
+    assert world.read_stored().table_id not in ("", former_id)
 
 
 def test_the_table_of_another_lakehouse_is_not_touched(world: World) -> None:
@@ -83,7 +86,7 @@ def test_the_table_of_another_lakehouse_is_not_touched(world: World) -> None:
 
 
 def test_a_table_of_another_program_is_not_touched(world: World) -> None:
-    world.catalog.create(replace(world.wanted(), table_id=""))
+    world.catalog.create(replace(world.read_table(), table_id=""))
     world.take_requests()
     for check in (True, False):
         with pytest.raises(CatalogError, match="has a table sales that lakehouse did not register"):

@@ -91,11 +91,19 @@ WRONG_SETTINGS = {
         *("postgresql://me@s3cret:x@host/shop", "postgresql://me:x@host/shop?password=a@s3cret"),
     ),
     "sink_urls": ("s3cret", '{{"a": "mysql://me:s3cret@host/shop"}}', '{{"a": "postgresql://me:a@s3cret@host/shop"}}'),
+    "catalog": (
+        *("lake", "glue://eu-central-1", "glue:///lake", "glue://eu-central-1/a/b", "s3://bucket/lake"),
+        *("hive://host/lake", "hive://host:0/lake", "hive://host:70000/lake", "hive://me:s3cret@host:9083/lake"),
+        *("unity+https://host/main", "unity+http://host/main.lake", "unity+https://me:s3cret@host/main.lake"),
+        *("unity+https://host/main.lake?token=s3cret", "unity+http://127.0.0.1.host/main.lake"),
+    ),
+    "catalog_follows": ("sometimes", "2"),
     "docs_url": ("docs", "ftp://host", "http://me:s3cret@host", "http://host?token=s3cret"),
 }
 ANY_TEXT = {"kafka_username", "kafka_password", "kafka_client_key_password"}  # tested in test_security.py
 ANY_TEXT |= {"registry_username", "registry_password", "registry_token"}  # tested in kafka/test_registry_access.py
 ANY_TEXT |= {"store_region", "store_access_key", "store_secret_key"}  # tested in test_settings.py
+ANY_TEXT |= {"catalog_token"}  # tested in catalogs/test_refusals.py
 ANY_TEXT |= {"serve_token"}  # tested in serve/test_problems.py
 
 

@@ -197,9 +197,8 @@ def register(
     from lakehouse.catalogs.register import open_catalog, register_all
 
     settings = load_settings()
-    catalog = open_catalog(settings)
     chosen_tables = _select_registrable(settings, tables)
-    results, errors = register_all(catalog, chosen_tables, check=check, must_exist=bool(tables))
+    results, errors = register_all(open_catalog(settings), chosen_tables, check=check, must_exist=bool(tables))
     for note in (f"{table.table}: {table.note}" for table in results if table.note):
         print_notice(note)
     if json:

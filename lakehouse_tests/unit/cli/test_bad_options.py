@@ -17,6 +17,7 @@ COMMANDS = {name: command for name, command in GROUPS.items() if not hasattr(com
 COMMANDS |= {f"repair {name}": command for name, command in GROUPS["repair"].commands.items()}
 WRONG_VALUES = {
     "table": "rain",
+    "tables": "rain",
     "view": "rain",
     "exports": "rain",
     "folder": "missing",

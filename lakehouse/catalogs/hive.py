@@ -55,18 +55,10 @@ class HiveCatalog(HiveTables):
 
     def _own_table(self, table: Mapping[str, Any]) -> Any:
         types, storage = self._types, table["StorageDescriptor"]
-        serde = storage["SerdeInfo"]
-        descriptor = types.StorageDescriptor(
-            cols=[types.FieldSchema(*column.values()) for column in storage["Columns"]],
-            location=storage["Location"],
-            inputFormat=storage["InputFormat"],
-            outputFormat=storage["OutputFormat"],
-            serdeInfo=types.SerDeInfo(serializationLib=serde["SerializationLibrary"], parameters=serde["Parameters"]),
-            numBuckets=-1,
-            bucketCols=[],
-            sortCols=[],
-            parameters={},
-        )
+        columns = [types.FieldSchema(*column.values()) for column in storage["Columns"]]
+        serde = types.SerDeInfo(None, *storage["SerdeInfo"].values())
+        formats = (storage["InputFormat"], storage["OutputFormat"])
+        descriptor = types.StorageDescriptor(columns, storage["Location"], *formats, False, -1, serde, [], [], {})
         return types.Table(
             tableName=table["Name"],
             dbName=self._database,

@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ from lakehouse.errors.causes import in_time
 from lakehouse.settings.store import Store
 
 _SECONDS = 10.0  # for one answer
-_NOT_FOUND, _REFUSALS = 404, (401, 403)
+_NOT_FOUND, _REFUSALS, _REDIRECTS = 404, (401, 403), 300
 _RIGHTS = "Set LAKEHOUSE_CATALOG_TOKEN to a token with USE CATALOG, USE SCHEMA, CREATE TABLE and CREATE EXTERNAL TABLE."
 _LATER = "The table itself is not affected. Correct LAKEHOUSE_CATALOG, or run it again later."
 
@@ -86,7 +87,6 @@ class UnityCatalog(Catalog):
         send = partial(self._session.request, method, self._tables + path, json=body, allow_redirects=False)
         try:
             answer = in_time(lambda: send(timeout=_SECONDS), 2 * _SECONDS)
-            content = answer.json() if answer.content else {}
         except (requests.exceptions.InvalidHeader, UnicodeError):  # its text would reveal the token
             raise CatalogError("No request can have this token", where=self.place, action=_RIGHTS) from None
         except (requests.exceptions.RequestException, HTTPError, OSError, ValueError) as error:
@@ -94,10 +94,14 @@ class UnityCatalog(Catalog):
             raise CatalogError(fact, where=self.place, action=_LATER) from None
         if answer.status_code == _NOT_FOUND:
             return None
-        if answer.ok and not answer.is_redirect and isinstance(content, dict):
+        content: Any = {}
+        with suppress(ValueError):  # a deletion has no content, and another server other than JSON
+            content = answer.json()
+        is_valid = isinstance(content, dict) and (content or method == "DELETE")
+        if answer.status_code < _REDIRECTS and is_valid:
             return content
-        message = content.get("message", "") if isinstance(content, dict) else ""
-        message = str(message)[:300].replace(self._token or "\0", "***")
+        message = str(content.get("message", "")) if isinstance(content, dict) else ""
+        message = message.replace(self._token or "\0", "***")[:300]
         action = _RIGHTS if answer.status_code in _REFUSALS else _LATER
         fact = f"Unity Catalog answers with {answer.status_code}: {message}"
         raise CatalogError(fact, where=self.place, action=action)

@@ -27,7 +27,8 @@ Answer = tuple[int, dict[str, Any]]
 class UnityServer:
     """The tables that a server has by their full names, and the requests to it, each as method and name.
 
-    ``answer`` is what every request gets instead, with this status, message and address of a redirect.
+    ``answer`` is what every request gets instead, with this status, message and address of a redirect, and ``text``
+    replaces the body of each answer.
     """
 
     def __init__(self) -> None:
@@ -37,6 +38,7 @@ class UnityServer:
         self.requests: list[tuple[str, str]] = []
         self.tokens: set[str | None] = set()
         self.answer: tuple[int, str, str] | None = None
+        self.text = ""
 
     def take_requests(self) -> list[tuple[str, str]]:
         """Return the requests since the last call."""
@@ -56,7 +58,11 @@ class UnityServer:
             return _error(405, "METHOD_NOT_ALLOWED", method)
         if name not in self.tables:
             return _error(404, "TABLE_NOT_FOUND", name)
-        return 200, self.tables[name] if method == "GET" else (self.tables.pop(name) and {})
+        return 200, self.tables[name] if method == "GET" else self._delete(name)
+
+    def _delete(self, name: str) -> dict[str, Any]:
+        del self.tables[name]
+        return {}
 
     def _create(self, table: Any) -> Answer:
         columns = table.get("columns", [])
@@ -92,7 +98,7 @@ def unity_server() -> Iterator[UnityServer]:
             server.tokens.add(token)
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or "null")
             status, content = server.respond(self.command, self.path, token, body)
-            text = json.dumps(content).encode()
+            text = (server.text or json.dumps(content)).encode()
             self.send_response(status)
             if server.answer and server.answer[2]:
                 self.send_header("Location", server.answer[2])

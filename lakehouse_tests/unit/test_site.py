@@ -76,6 +76,7 @@ def test_the_page_of_commits_has_every_field(site: Path) -> None:
 
 def test_each_check_has_a_link_to_its_section(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_DOCS_URL", "https://docs.example.com/lakehouse/")
+    monkeypatch.setenv("LAKEHOUSE_CATALOG", "glue://eu-central-1/lake")
     table = redeclare(
         temperatures, promise=Promise(fresh=timedelta(minutes=5), max_lag=100), replay_from=date(2026, 1, 1)
     )

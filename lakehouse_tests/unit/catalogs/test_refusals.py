@@ -86,6 +86,12 @@ def test_an_answer_of_unity_is_explained_without_the_token(
     assert len(unity_world.take_requests()) == 1, "no redirect was followed"
 
 
+def test_an_answer_of_another_server_is_not_taken_for_one_of_unity(unity_world: World, unity: UnityServer) -> None:
+    unity.text = "<html>Log in</html>"
+    with pytest.raises(CatalogError, match="answers with 200"):
+        unity_world.register()
+
+
 @pytest.mark.parametrize("token", ["wr0ng", "wr0ng-ü-😀"])
 def test_a_wrong_token_is_not_shown(token: str, unity: UnityServer) -> None:
     catalog = open_catalog(Settings(catalog=unity.address, catalog_token=token))

@@ -229,7 +229,8 @@ def test_the_resource_starts_a_session_on_first_use_and_stops_it(monkeypatch):
     assert calls == ["start", "stop"]
 
 
-def test_a_declared_check_is_a_check_of_the_table_and_all_other_names_are_reserved():
+def test_a_declared_check_is_a_check_of_the_table_and_all_other_names_are_reserved(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LAKEHOUSE_CATALOG", "glue://eu-central-1/lake")
     positive = Check("positive", "latitude > 0", "North of the equator.", severity="warn")
     table = replace(
         temperatures,

@@ -65,8 +65,8 @@ store-test: install ## Attack tables in object stores, in minutes; prints what w
 azurite: install ## Install the server of Azure storage that tests use, 240 MB; without it, they are skipped
 	@grep -qs '"version": "3.37.0"' $(AZURITE)/node_modules/azurite/package.json && test -d $(AZURITE)/node_modules/.bin || PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm install --prefix $(AZURITE) --no-save --no-package-lock --omit=optional --ignore-scripts --no-audit --no-fund --loglevel=error azurite@3.37.0
 
-sink-test: install ## Attack sinks to PostgreSQL and to topics, in minutes; prints what was killed and what came of it
-	$(BIN)/python -m pytest lakehouse_tests/full/faults/test_sinks.py lakehouse_tests/full/faults/test_topic_sinks.py $(ARGS)
+sink-test: install ## Attack sinks, and register tables in a metastore, in minutes; prints what was killed and what came of it
+	$(BIN)/python -m pytest lakehouse_tests/full/faults/test_*sinks.py lakehouse_tests/full/integration/test_hive_metastore.py $(ARGS)
 
 compare-database: install ## Compare tables with a PostgreSQL that Debezium follows, while everything is killed, in minutes
 	$(BIN)/python -m pytest lakehouse_tests/full/integration/test_database*.py $(ARGS)

@@ -65,7 +65,9 @@ def export(
     outlets, tables = _select_outlets(settings, exports), declared_tables(settings)
     if print_statements:
         deliveries = [delivery_of(settings, selected, tables) for selected in outlets if isinstance(selected, Sink)]
-        return print_line("\n".join(f"{line};" for delivery in deliveries for line in delivery.statements()))
+        for line in (line for delivery in deliveries for line in delivery.statements()):
+            print_line(line if line[0] in "./" else f"{line};")  # commands of KQL have no end
+        return None
     updates, errors = list["OutletUpdate"](), list[LakehouseError]()
     with broker_of(settings, outlets):
         for selected in outlets:

@@ -15,7 +15,7 @@ from lakehouse.declaration.columns import Column, Computed, Time
 from lakehouse.declaration.conditions import Deletes, FieldExists, FieldIs, HeaderIs, Reject, SchemaIs, Tombstone
 from lakehouse.declaration.export import Export
 from lakehouse.declaration.samples import Rows, SampleRecords, Samples
-from lakehouse.declaration.sink import ChangesTopic, PostgresTable, Sink, SqlServerTable
+from lakehouse.declaration.sink import ChangesTopic, DataExplorerTable, PostgresTable, Sink, SqlServerTable
 from lakehouse.declaration.sources import Files, Generated, TableRows, Topic, TopicPattern, Topics
 from lakehouse.declaration.table import StreamTable
 from lakehouse.declaration.view import View
@@ -77,6 +77,7 @@ __all__ = [
     "ConnectJson",
     "Csv",
     "Cut",
+    "DataExplorerTable",
     "Day",
     "Debezium",
     "Delete",

@@ -15,6 +15,8 @@ _POSTGRES_BYTES = 63
 _SQL_SERVER_CHARACTERS = 128
 _PLAIN_NAME = re.compile(r'[^\x00-\x1f\x7f."]+(\.[^\x00-\x1f\x7f."]+)?')
 _TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,240}")  # the name with ".progress" is one too
+_DATA_EXPLORER_NAME = re.compile(r"(?!lakehouse_progress$)(?!.*_lakehouse_\d)[A-Za-z0-9_-]{1,200}")
+_DATA_EXPLORER_COLUMN = re.compile(r"[\w .-]{1,1000}")
 _OWN_TABLES = ("lakehouse_progress", "lakehouse_unfit")
 
 
@@ -133,17 +135,43 @@ class ChangesTopic:
             yield f"{self.name} has {self.partitions} partitions", "Declare one or more."
 
 
-Target = PostgresTable | SqlServerTable | ChangesTopic
+@dataclass(frozen=True)
+class DataExplorerTable:
+    """A table of Azure Data Explorer with every change of a row, which the sink creates and alone writes.
+
+    Grain: one row per change of a row, with ``_key``, ``_digest``, ``_version`` and ``_is_deleted`` after the columns.
+    ``database`` names the connection string in ``LAKEHOUSE_SINK_URLS``. The progress is in ``lakehouse_progress``.
+    """
+
+    name: str
+    database: str = "data_explorer"
+
+    @property
+    def place(self) -> str:
+        """Where the rows go, safe to show; two sinks never have the same."""
+        return f"table {self.name} in {self.database}"
+
+    def name_problems(self, columns: Sequence[str]) -> Iterator[Problem]:
+        """Names that the service refuses, and those of tables that sinks have; ``columns`` are those of the sink."""
+        if not _DATA_EXPLORER_NAME.fullmatch(self.name):
+            action = "Use letters, digits, _ and -, at most 200; not lakehouse_progress, nor _lakehouse_ with a number."
+            yield f"{self.name!r} cannot be the name of the table", action
+        for name in (name for name in columns if not _DATA_EXPLORER_COLUMN.fullmatch(name)):
+            yield f"Data Explorer refuses the column {name}", "Use letters, digits, space, dot, _ and -."
+
+
+Target = PostgresTable | SqlServerTable | ChangesTopic | DataExplorerTable
 
 
 @dataclass(frozen=True)
 class Sink(OutletParts):
     """A target outside of the lakehouse with the rows of a table, which each run brings to its newest version.
 
-    Grain: one row per row of the table; in a topic, one record per change of a row. ``of`` names a merged table, a log
-    table, a change feed or a rollup. ``to`` is the target. ``columns`` are those to write; by default all that do not
-    start with an underscore. The columns that identify a row are always among them: the key, the columns of a rollup's
-    ``by``, of a change feed also ``source_table_id`` and ``source_version``, and of a log table ``_record``, a text.
+    Grain: one row per row of the table; in a topic and in Data Explorer, one per change of a row. ``of`` names a merged
+    table, a log table, a change feed or a rollup. ``to`` is the target. ``columns`` are those to write; by default all
+    that do not start with an underscore. The columns that identify a row are always among them: the key, the columns of
+    a rollup's ``by``, of a change feed also ``source_table_id`` and ``source_version``, and of a log table ``_record``,
+    a text.
 
     ``unfit`` says what becomes of a row with a value that the database cannot hold: the run fails, or the row is left
     out, and its key is in ``lakehouse_unfit`` there.
@@ -165,6 +193,8 @@ class Sink(OutletParts):
         yield from self.to.name_problems(self.columns)
         if self.unfit != "refuse" and isinstance(self.to, ChangesTopic):
             yield "a topic holds every value, so no row is unfit", "Remove unfit=."
+        if self.unfit != "refuse" and isinstance(self.to, DataExplorerTable):
+            yield "a sink to Data Explorer leaves no row out", "Remove unfit=."
 
     def table_problems(self, table: OutletTable) -> Iterator[Problem]:
         """A table whose rows have no identity, and columns that it has not or that identify its rows."""

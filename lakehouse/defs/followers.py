@@ -8,7 +8,16 @@ from typing import Any, NamedTuple
 import dagster as dg
 from pydantic import Field
 
-from lakehouse.declaration import ChangesTopic, Export, PostgresTable, Sink, SqlServerTable, StreamTable, View
+from lakehouse.declaration import (
+    ChangesTopic,
+    DataExplorerTable,
+    Export,
+    PostgresTable,
+    Sink,
+    SqlServerTable,
+    StreamTable,
+    View,
+)
 from lakehouse.declaration.sink import Outlet
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import reason_to_wait, sensor_location, unfinished_run
@@ -22,7 +31,12 @@ from lakehouse.sinks.outlets import runner_of
 
 TICK_INTERVAL = 15
 """Seconds between two looks at the tables."""
-_KINDS = {PostgresTable: {"postgresql", "table"}, SqlServerTable: {"sqlserver", "table"}, ChangesTopic: {"kafka"}}
+_KINDS = {
+    PostgresTable: {"postgresql", "table"},
+    SqlServerTable: {"sqlserver", "table"},
+    DataExplorerTable: {"azure", "table"},
+    ChangesTopic: {"kafka"},
+}
 _VERSIONS = dg.TableSchema(columns=[dg.TableColumn("table", "string"), dg.TableColumn("version", "int")])
 
 

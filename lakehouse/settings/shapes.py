@@ -258,12 +258,20 @@ def _require_database_url(url: SecretStr, *schemes: str) -> SecretStr:
     return url
 
 
+_DATA_EXPLORER = re.compile(
+    r"Data Source=(https://|http://(localhost|127\.0\.0\.1)[:/;])[^;]*.*;\s*Initial Catalog=[^;]", re.IGNORECASE
+)
+
+
 def parse_sink_urls(text: str) -> dict[str, str]:
     """Return the URL of each database by its name. Raises ``ValueError`` with a message that shows no URL."""
     urls = parse_object(text, lambda _: None, '{"postgres": "postgresql://USER:PASSWORD@HOST/DATABASE"}')
     for name, url in urls.items():
         try:
-            _require_database_url(SecretStr(url), "mssql")
+            if not url.lower().startswith("data source="):
+                _require_database_url(SecretStr(url), "mssql")
+            elif not _DATA_EXPLORER.match(url):
+                raise ValueError("it must be Data Source=https://CLUSTER...;Initial Catalog=DATABASE;...")
         except ValueError as error:
             raise ValueError(f"the URL of {name} is wrong: {error}") from None
     return urls

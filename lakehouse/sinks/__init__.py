@@ -9,7 +9,9 @@ rows; SQL Server has ``sql_server_session``, ``sql_server_sql`` and ``sql_server
 ``database_session``, ``target_sql`` and ``fit_rows``, which finds values that a database cannot hold.
 ``postgres_connection`` verifies servers, also of the database that a table is compared with.
 
-``topic`` is the target in a Kafka topic, and ``topic_contents`` compares it with all rows. ``progress`` says how far a
+``topic`` is the target in a Kafka topic, and ``topic_contents`` compares it with all rows. ``data_explorer`` is the
+target in Azure Data Explorer: ``data_explorer_kql`` makes its commands, ``data_explorer_rows`` the lines of its parts,
+and ``data_explorer_cluster`` opens it. ``progress`` says how far a
 sink is, and whether VACUUM has to wait for it. ``outlets`` opens a sink or an export.
 
 Nothing here knows which sinks are declared. The progress of a sink is in its target, and nowhere else.

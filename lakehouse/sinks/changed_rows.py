@@ -64,7 +64,8 @@ class SourceRows:
         """Open every row, or with ``since`` the last change of each identity after that version of the table.
 
         With ``each_version``, it is the last change in each version, without changes that leave the row as it was. They
-        are in the order of versions, and the column ``VERSION`` comes last.
+        are in the order of versions and identities, and the column ``VERSION`` comes last. Every row is in the order of
+        identities then, so each read of a version has the same order.
 
         Raises ``ChangesGoneError``, also while they are read, if the changes can no longer be read, and ``TableError``
         if the rows cannot be.
@@ -72,7 +73,7 @@ class SourceRows:
         failures: list[ChangesGoneError] = []
         try:
             if since is None:
-                source, sql = self._all_rows()
+                source, sql = self._all_rows(f" ORDER BY {self._key_names}" if each_version else "")
             else:
                 source, sql = self._changes(since, failures), self._version_sql if each_version else self._newest_sql
             with select_rows(self.settings, source, sql) as (_, batches):
@@ -82,9 +83,9 @@ class SourceRows:
                 raise failures[0] from None
             raise explain_failure(f"Sink {self.sink.name}", self.sink.of, self.ledger, error) from None
 
-    def _all_rows(self) -> tuple[str | pa.RecordBatchReader, str]:
+    def _all_rows(self, order: str) -> tuple[str | pa.RecordBatchReader, str]:
         version = TableVersion(self.sink.of, self.ledger.uri, self.ledger.version, None)
-        return scan_sql(version), f"SELECT {self._selected}, false AS {GONE} FROM {SOURCE}"
+        return scan_sql(version), f"SELECT {self._selected}, false AS {GONE} FROM {SOURCE}{order}"
 
     def _changes(self, since: int, failures: list[ChangesGoneError]) -> pa.RecordBatchReader:
         return read_changes(self._table, self.ledger, since, [*self.columns], failures)
@@ -105,7 +106,8 @@ class SourceRows:
         is_equal = " AND ".join([f"count(*) OVER ({window}) > 1", *equal])
         last = f"row_number() OVER ({window} ORDER BY {GONE}) = 1"
         changes = f"{self._with_gone} QUALIFY {last} AND NOT ({is_equal})"
-        return f"SELECT {self._without_gone_values}, {GONE}, {VERSION} FROM ({changes}) ORDER BY {VERSION}"
+        columns = f"{self._without_gone_values}, {GONE}, {VERSION}"
+        return f"SELECT {columns} FROM ({changes}) ORDER BY {VERSION}, {self._key_names}"
 
     @property
     def _with_gone(self) -> str:
@@ -115,6 +117,10 @@ class SourceRows:
     @property
     def _key_sql(self) -> str:
         return ", ".join(map(self._expression, self.identity.columns))
+
+    @property
+    def _key_names(self) -> str:
+        return ", ".join(map(quoted_name, self.identity.columns))
 
     @property
     def _without_gone_values(self) -> str:

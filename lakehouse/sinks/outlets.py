@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.export import Export
-from lakehouse.declaration.sink import DatabaseTable, Outlet, Sink, row_identity
+from lakehouse.declaration.sink import ChangesTopic, DataExplorerTable, Outlet, Sink, row_identity
 from lakehouse.exports.exporter import Exporter
 from lakehouse.settings import Settings
+from lakehouse.sinks.data_explorer import DataExplorerDelivery
 from lakehouse.sinks.database import DatabaseDelivery
 from lakehouse.sinks.delivery import Delivery
 from lakehouse.sinks.topic import TopicDelivery
@@ -22,5 +23,7 @@ def runner_of(settings: Settings, outlet: Outlet, tables: Iterable[StreamTable])
 def delivery_of(settings: Settings, sink: Sink, tables: Iterable[StreamTable]) -> Delivery:
     """Return what runs a sink; ``tables`` has the declaration of its table."""
     (identity,) = filter(None, (row_identity(table, sink.of) for table in tables))
-    kind = DatabaseDelivery if isinstance(sink.to, DatabaseTable) else TopicDelivery
+    if isinstance(sink.to, ChangesTopic):
+        return TopicDelivery(settings, sink, identity)
+    kind = DataExplorerDelivery if isinstance(sink.to, DataExplorerTable) else DatabaseDelivery
     return kind(settings, sink, identity)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
-from lakehouse.declaration.sink import DatabaseTable, Outlet, PostgresTable, Sink
+from lakehouse.declaration.sink import DatabaseTable, DataExplorerTable, Outlet, PostgresTable, Sink
 from lakehouse.errors import LakehouseError, TopicError
 from lakehouse.exports.progress import OutletStatus, export_status
 from lakehouse.kafka import read_topic
@@ -17,6 +17,7 @@ from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.settings import Settings
+from lakehouse.sinks.data_explorer_cluster import open_cluster
 from lakehouse.sinks.database_session import DatabaseSession
 from lakehouse.sinks.postgres_session import open_postgres
 from lakehouse.sinks.sql_server_session import open_sql_server
@@ -47,6 +48,9 @@ def _read_consumed(settings: Settings, sink: Sink) -> Consumed | None:
         with open_session(settings, sink, locked=False) as session:
             progress = session.progress
         return progress.consumed if progress else None
+    if isinstance(sink.to, DataExplorerTable):
+        with open_cluster(settings, sink) as cluster:
+            return cluster.read_ranges().consumed
     marker = find_marker(settings, sink.to.name)
     if marker and marker["topic"] != topic_facts(settings, sink.to.name)["topic"]:
         fact, action = f"The {sink.to.place} is not the one that was sent to", f"Run: lakehouse export {sink.name}"

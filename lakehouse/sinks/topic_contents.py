@@ -41,6 +41,11 @@ class TopicContents:
             raise TableError("The topic of a sink has a record without a key, which no sink sent", action=action)
         self._insert("sent SELECT number, key, coalesce(md5(value), 'deleted')", records)
 
+    def add_digests(self, pairs: Pairs) -> None:
+        """Add the digest of each key, where the values themselves are not read."""
+        if pairs:
+            self._insert("sent SELECT number, key, CAST(value AS VARCHAR)", pairs)
+
     def add_rows(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Add rows of the table."""
         iterator = iter(rows)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import ChangesTopic, PostgresTable, Sink, View
+from lakehouse.declaration import ChangesTopic, DataExplorerTable, PostgresTable, Sink, View
 from lakehouse.discovery import sort_outlets
 from lakehouse.errors import DeclarationError
 from lakehouse_tests.unit.views.orders import ORDERS
@@ -19,11 +19,25 @@ LOG = replace(ORDERS, name="events", topic="events", key=[], rollups=[])
     [
         ({"name": "Sink"}, "the name is not allowed"),
         ({"of": "my table"}, "of='my table' is not the name of a table. Write the name of a declared table."),
-        ({"to": "orders"}, "to must be a PostgresTable, a SqlServerTable or a ChangesTopic, not 'orders'."),
+        (
+            {"to": "orders"},
+            "to must be a PostgresTable, a SqlServerTable, a ChangesTopic or a DataExplorerTable, not 'orders'.",
+        ),
         ({"to": ChangesTopic("a b")}, "'a b' is not the name of a topic. Use letters, digits, dots, _ and -, at most"),
         (
             {"to": ChangesTopic("a"), "unfit": "leave_out"},
             "a topic holds every value, so no row is unfit. Remove unfit=",
+        ),
+        (
+            {"to": DataExplorerTable("orders"), "unfit": "leave_out"},
+            "a sink to Data Explorer leaves no row out. Remove unfit=",
+        ),
+        ({"to": DataExplorerTable("a.b")}, "'a.b' cannot be the name of the table. Use letters, digits, _ and -, at"),
+        ({"to": DataExplorerTable("lakehouse_progress")}, "'lakehouse_progress' cannot be the name of the table."),
+        ({"to": DataExplorerTable("a_lakehouse_1")}, "'a_lakehouse_1' cannot be the name of the table."),
+        (
+            {"to": DataExplorerTable("orders"), "columns": ["id", "it's"]},
+            "Data Explorer refuses the column it's. Use letters, digits, space, dot, _ and -.",
         ),
         ({"to": ChangesTopic("..")}, "'..' is not the name of a topic."),
         ({"to": ChangesTopic("a", partitions=0)}, "a has 0 partitions. Declare one or more."),

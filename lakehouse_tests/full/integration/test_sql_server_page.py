@@ -13,7 +13,7 @@ from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.typed_pages import TypedPage, user_environment
 
 PAGE = HOW_TO / "sql-server.md"
-ADDRESS = "mssql://lake:secret@db.example.com:1433/shop"
+ADDRESS = "mssql://lake:Choose-1-secret@db.example.com:1433/shop"
 
 
 @pytest.fixture

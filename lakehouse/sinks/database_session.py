@@ -83,3 +83,8 @@ def url_of(settings: Settings, sink: Sink) -> str:
         example = f'{{"{table.database}": "{table.schemes[0]}://USER:PASSWORD@HOST/DATABASE"}}'
         raise SettingsError(f"Sink {sink.name} writes to {table.database}, {state}", action=f"Set it: {example}")
     return url
+
+
+def bracketed(name: str) -> str:
+    """Return a name as SQL Server quotes it."""
+    return f"[{name.replace(']', ']]')}]"

@@ -8,11 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse.sinks.changed_rows import SourceRows
-from lakehouse.sinks.database_session import PROGRESS, DatabaseSession, table_of
+from lakehouse.sinks.database_session import PROGRESS, DatabaseSession, bracketed, table_of
 from lakehouse.sinks.fit_rows import BYTES, JSON, TEXTS, RowForm, TargetSql, Unfit, json_texts
 from lakehouse.sinks.sql_server_session import SqlServerSession
 from lakehouse.sinks.sql_server_sql import SqlServerSql
-from lakehouse.sinks.target_sql import bracketed
 
 _TYPES = {
     pa.bool_(): "bit",

@@ -16,9 +16,16 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from lakehouse.declaration.sink import DatabaseTable, Sink
 from lakehouse.errors import LakehouseError, LockedError, SetupError, TableError
 from lakehouse.settings import Settings
-from lakehouse.sinks.database_session import PATIENCE, PROGRESS, REFUSED_ACTION, DatabaseSession, table_of, url_of
+from lakehouse.sinks.database_session import (
+    PATIENCE,
+    PROGRESS,
+    REFUSED_ACTION,
+    DatabaseSession,
+    bracketed,
+    table_of,
+    url_of,
+)
 from lakehouse.sinks.postgres_connection import authorities, is_address, is_local
-from lakehouse.sinks.target_sql import bracketed
 
 _PORT = 1433
 _SECONDS_TO_CONNECT = 10

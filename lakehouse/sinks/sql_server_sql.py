@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lakehouse.query.connections import quoted_text
 from lakehouse.sinks.changed_rows import GONE, UNFIT
-from lakehouse.sinks.target_sql import PROGRESS_COLUMNS, TargetParts, bracketed
+from lakehouse.sinks.database_session import bracketed
+from lakehouse.sinks.target_sql import PROGRESS_COLUMNS, TargetParts
 
 COLLATION = "Latin1_General_100_BIN2"
 _NAME = f"nvarchar(300) COLLATE {COLLATION} NOT NULL"

@@ -32,8 +32,3 @@ class TargetParts:
         """The columns of the target, or of the stage, which has further ones after them."""
         more_columns = (GONE, UNFIT) if self.unfit else (GONE,)
         return (*self.types, *more_columns) if table == self.stage else tuple(self.types)
-
-
-def bracketed(name: str) -> str:
-    """Return a name as SQL Server quotes it."""
-    return f"[{name.replace(']', ']]')}]"

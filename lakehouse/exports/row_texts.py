@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any
 
 _UNQUOTED_TYPES = {bool, int, float, Decimal, date, datetime, type(None)}
-_PLAIN_TYPES = {str, int, bool, type(None), Decimal, datetime}
+_PLAIN_TYPES = {str, int, bool, type(None), datetime}
 _QUOTED_IN_CSV = re.compile('[",\r\n]')
 
 
@@ -54,6 +54,8 @@ def json_ready(value: Any) -> Any:
     """Return a value with bytes, and numbers that JSON does not have, as text; pydantic writes the rest."""
     if type(value) in _PLAIN_TYPES:  # most values: the checks below take longer
         return value
+    if isinstance(value, Decimal):
+        return format(value, "f")  # not every reader of a decimal knows exponents
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, float) and not isfinite(value):

@@ -51,6 +51,8 @@ class DataExplorerDelivery(Delivery):
             ranges = self._begin(cluster, ranges, reason, run)
             if ranges.pending:
                 sent.append((ranges.pending, self._send(cluster, ranges.pending, ranges)))
+            else:
+                cluster.drop_leftovers(ranges)
         consumed = sent[-1][0].consumed if sent else ranges.consumed
         if consumed is None:  # read while another run completed it
             raise self._rival_error()
@@ -59,7 +61,7 @@ class DataExplorerDelivery(Delivery):
         return self._describe(consumed, max(kinds, default=None), Written(*figures))
 
     def equals_table(self) -> Finding:
-        """Compare the digest of each current row with the version of the table that the target has."""
+        """Compare key, digest and NULLs of each current row with the version of the table that the target has."""
         with open_cluster(self.settings, self.sink) as cluster:
             for _ in range(_LOOKS):
                 ranges, source = cluster.read_ranges(), self.source()
@@ -69,7 +71,7 @@ class DataExplorerDelivery(Delivery):
                 differences = self._compare(cluster, as_of(source, state.consumption.version))
                 if cluster.read_ranges()[:2] == ranges[:2]:  # else a run sent meanwhile
                     break
-        return self._finding(state.consumption.version, differences)
+        return self._finding(state.consumption.version, differences, "key, digest and NULLs of every row equal")
 
     def replace_versions(self, run: str = "") -> SinkUpdate | None:
         """Send all rows into a new table after an erasure: the old one has each value that a row had."""
@@ -84,6 +86,8 @@ class DataExplorerDelivery(Delivery):
         has_other_columns = ranges.complete is not None and ranges.complete.columns != columns_text(source)
         state = self._state(source.ledger, ranges.consumed, has_other_columns=has_other_columns)
         pending = ranges.pending
+        if not state.reason and ranges.has_rivals:
+            state = state._replace(reason="two runs recorded the same range")
         if not state.reason and pending and pending.since is not None and not self._is_readable(pending, source):
             state = state._replace(reason="the changes that a run began to send are no longer there")
         return state._replace(has_rows=ranges.newest_ordinal > 0)
@@ -95,7 +99,7 @@ class DataExplorerDelivery(Delivery):
 
     def _can_repeat(self, pending: Range, ranges: TargetRanges, source: SourceRows, reason: str | None) -> bool:
         """Whether a run can send the pending range as it was begun; with a ``reason``, only if it has all rows now."""
-        if not self._is_readable(pending, source):
+        if ranges.has_rivals or not self._is_readable(pending, source):
             return False
         if pending.since is None:
             return not reason or pending.version == source.ledger.rows_version
@@ -109,13 +113,14 @@ class DataExplorerDelivery(Delivery):
         if not state.reason and state.consumption.is_current:
             return ranges._replace(pending=None)
         self.announce(state)
-        column_types(source)
+        if state.reason and ranges.generation is not None:
+            cluster.require_no_views()
         consumed, since = version_to_consume(source.ledger), None if state.reason else state.consumption.version
         facts = (consumed.table_id, since, consumed.version, consumed.commit or "", columns_text(source), PART_BYTES)
-        range_ = Range(self.sink.to.name, ranges.newest_ordinal + 1, kql.SENDING, self.sink.name, *facts, run)
+        range_ = Range(self.sink.to.name, ranges.newest_ordinal + 1, kql.SENDING, *facts, run)
         for _ in read_parts(source, range_):  # also refuses a row that the service cannot hold
             pass
-        for command in () if ranges.complete else (kql.CREATE_PROGRESS, kql.KEEP_PROGRESS):
+        for command in () if ranges.complete else (kql.CREATE_PROGRESS, kql.KEEP_PROGRESS, kql.KEEP_TAGS):
             cluster.run(command)
         return cluster.record(range_)
 
@@ -132,11 +137,7 @@ class DataExplorerDelivery(Delivery):
                 cluster.run(command)
             written = self._send_parts(cluster, range_, source, kql.mapping_name(range_.ordinal))
             self._rename(cluster, range_)
-        leftovers = [name for name, ordinal in ranges.leftovers.items() if ordinal <= range_.ordinal]
-        leftovers += [f"{range_.table}_old"] if range_.since is None else []
-        if leftovers:
-            cluster.run(kql.drop_tables(leftovers))
-        cluster.record(range_._replace(state=kql.COMPLETE))
+        cluster.drop_leftovers(cluster.record(range_._replace(state=kql.COMPLETE)))
         return written
 
     def _send_parts(self, cluster: Cluster, range_: Range, source: SourceRows, mapping: str) -> Written:
@@ -163,7 +164,8 @@ class DataExplorerDelivery(Delivery):
             sources = [blobs[number] for number in missing & blobs.keys()]
             for row in cluster.run(kql.show_failures(range_.table)):
                 if any(source in row["IngestionSourcePath"] for source in sources):
-                    message = f"Sink {self.sink.name}: the service could not ingest a part: {row['Details']}"
+                    details = cluster.hide_secrets(row["Details"])
+                    message = f"Sink {self.sink.name}: the service could not ingest a part: {details}"
                     raise TableError(message, action="Nothing is lost. Correct that, and run it again.")
             if monotonic() > end:
                 message = (
@@ -177,6 +179,7 @@ class DataExplorerDelivery(Delivery):
         """Give the new table the name of the target, unless another run did so."""
         ranges = cluster.read_ranges()
         if ranges.newest_ordinal != range_.ordinal:
+            cluster.run(kql.drop_tables([range_.table]))  # it may have rows that were erased meanwhile
             raise self._rival_error()
         if ranges.generation != range_.ordinal:
             cluster.run(kql.rename(range_, replaces=ranges.generation is not None))
@@ -193,7 +196,9 @@ class DataExplorerDelivery(Delivery):
                 rows = cluster.run(kql.current_digests(name, source.ledger.rows_version, (page, pages)))
                 contents.add_digests([(row["_key"].encode(), row["_digest"].encode()) for row in rows])
             contents.add_rows((change.key, change.value) for change in changes_of(batches, source))
-            return contents.count_differences()
+            (null_row,) = cluster.run(kql.count_other_nulls(name, source.ledger.rows_version, column_types(source)))
+            differences = contents.count_differences()
+            return differences._replace(different=max(differences.different, null_row["Count"]))
 
 
 def _same_parts(source: SourceRows, range_: Range) -> Iterator[Part]:

@@ -36,13 +36,15 @@ class TargetRanges(NamedTuple):
     """What a target has: the newest complete range, and the one that is ``pending``, if a run did not end.
 
     ``generation`` is the ordinal of the range that the table was created for; ``None`` if the table is missing.
-    ``leftovers`` are the tables of other ranges of all rows, by name, with their ordinals.
+    ``leftovers`` are the tables of other ranges of all rows, by name, with their ordinals. ``has_rivals``: two runs
+    recorded the same range for the table, so parts of both may be in it, or still arrive.
     """
 
     generation: int | None = None
     complete: Range | None = None
     pending: Range | None = None
     leftovers: Mapping[str, int] = {}
+    has_rivals: bool = False
 
     @property
     def consumed(self) -> Consumed | None:
@@ -81,7 +83,9 @@ class Cluster:
         """The client that queues blobs at the ingestion endpoint of the cluster."""
         from azure.kusto.ingest import QueuedIngestClient  # noqa: PLC0415 - an optional package
 
-        return QueuedIngestClient(self.builder())
+        client = QueuedIngestClient(self.builder())
+        client._MAX_RETRIES = 1  # the next one would send the rest of the stream, which is empty
+        return client
 
     def run(self, text: str) -> list[dict[str, Any]]:
         """Run a command or a query; return its rows."""
@@ -90,6 +94,7 @@ class Cluster:
         properties = ClientRequestProperties()  # type: ignore[no-untyped-call]
         limit = timedelta(seconds=_SECONDS_TO_ANSWER)
         properties.set_option(ClientRequestProperties.request_timeout_option_name, limit)
+        properties.set_option("queryconsistency", "strongconsistency")  # a cluster may prefer older rows
         result = self.call(lambda: self.client.execute(self.database, text, properties))
         return [row.to_dict() for row in result.primary_results[0]]
 
@@ -104,7 +109,8 @@ class Cluster:
                 return call()
             except (KustoError, AzureError, OSError, LookupError, ValueError) as error:  # the last two: other answers
                 if pause > _LONGEST_PAUSE or not _is_passing(error):
-                    message = f"Sink {self.sink.name}: the service refused: {self._hide_secrets(error)}"
+                    reason = self.hide_secrets(getattr(error, "inner", error))  # of a blob, whose error has no text
+                    message = f"Sink {self.sink.name}: the service refused: {reason}"
                     action = "Nothing is lost: the next run continues. Correct that, and run it again."
                     raise TableError(message, where=self.sink.to.place, action=action) from None
             sleep(pause)
@@ -122,11 +128,12 @@ class Cluster:
             action = "Choose another name, or drop that table."
             raise TableError(f"Sink {self.sink.name}: {self.sink.to.place} {problem}", action=action)
         generation = ordinals.pop(target, None)
-        rows = self.run(kql.newest_progress(target)) if kql.PROGRESS in owners else []
+        rows = self.run(kql.newest_progress(target, generation or 0)) if kql.PROGRESS in owners else []
         newest = {row["state"]: Range(**{field: row[field] for field in Range._fields}) for row in rows}
         complete, sending = newest.get(kql.COMPLETE), newest.get(kql.SENDING)
         is_pending = sending and (complete is None or sending.ordinal > complete.ordinal)
-        return TargetRanges(generation, complete, sending if is_pending else None, ordinals)
+        has_rivals = any((row["copies"] or 0) > 1 for row in rows)
+        return TargetRanges(generation, complete, sending if is_pending else None, ordinals, has_rivals)
 
     def record(self, row: Range) -> TargetRanges:
         """Add a row to the progress, unless there is one of its ordinal and state; read again what the target has.
@@ -143,6 +150,21 @@ class Cluster:
         if newest is None or newest.ordinal < row.ordinal:
             raise failure or TableError(f"Sink {self.sink.name}: its progress is missing", action="Run it again.")
         return ranges
+
+    def drop_leftovers(self, ranges: TargetRanges) -> None:
+        """Drop tables that runs left, as old as that of the target: their rows may have been erased."""
+        names = [name for name, ordinal in ranges.leftovers.items() if ordinal <= (ranges.generation or 0)]
+        if names:
+            self.run(kql.drop_tables(names))
+
+    def require_no_views(self) -> None:
+        """Raise ``TableError`` if the table has a materialized view: it would not follow a new table."""
+        for row in self.run(kql.show_views(self.sink.to.name)):
+            message = (
+                f"Sink {self.sink.name} has to send all rows into a new table, which the view {row['Name']} hinders"
+            )
+            action = f"Run .drop materialized-view {row['Name']}, run the sink, and create the view again."
+            raise TableError(message, where=self.sink.to.place, action=action)
 
     def queue(self, range_: Range, mapping: str, number: int, lines: bytes) -> str:
         """Queue a part of a range, to be ingested alone and at once; return the id that its blob has in its name."""
@@ -166,10 +188,9 @@ class Cluster:
         for name in {"client", "ingestion"} & self.__dict__.keys():
             self.__dict__[name].close()
 
-    def _hide_secrets(self, error: Exception) -> str:
-        """Return the message of an error without keys, and without the parameters of URLs, which are keys too."""
-        reason = getattr(error, "inner", error)  # of a blob, whose own error has no text
-        message = " ".join(str(reason).split()) or type(error).__name__
+    def hide_secrets(self, reason: object) -> str:
+        """Return a message without keys, and without the parameters of URLs, which are keys too."""
+        message = " ".join(str(reason).split()) or type(reason).__name__
         builder = self.builder()
         for secret in filter(None, (getattr(builder, name, None) for name in _SECRETS)):
             message = message.replace(str(secret), "***")
@@ -203,23 +224,32 @@ def _builder_of(connection: str) -> "KustoConnectionStringBuilder":
         action = "Install it: pip install 'dagster-lakehouse[data-explorer]'."
         raise SetupError("The package azure-kusto-ingest is missing", action=action) from None
     try:
-        builder = Builder(connection)
+        builder = Builder(connection.rstrip("; "))
     except (KeyError, ValueError):  # its text has the secret
         raise SettingsError("The connection string of a sink cannot be read", action=f"Write {_FORM}") from None
     source, database = str(builder.data_source), builder.initial_catalog
-    if not source.startswith("https://"):  # the settings allow that for this machine alone
+    if not source.lower().startswith("https://"):  # the settings allow that for this machine alone
         builder = Builder.with_no_authentication(source)
-    elif not any(getattr(builder, name, None) for name in _SECRETS):
+    elif any(getattr(builder, name, None) for name in _SECRETS):
+        builder["AAD Federated Security"] = True  # else no token is sent
+    else:
         from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - an optional package
 
-        builder = Builder.with_azure_token_credential(source, DefaultAzureCredential())
+        credential = DefaultAzureCredential(managed_identity_client_id=builder.application_client_id)
+        builder = Builder.with_azure_token_credential(source, credential)
     builder.initial_catalog = str(database or "")
     return builder
 
 
 def _is_passing(error: Exception) -> bool:
     """Whether the service may accept the same call later."""
-    from azure.kusto.data.exceptions import KustoNetworkError, KustoThrottlingError  # noqa: PLC0415 - optional
+    from azure.kusto.data.exceptions import (  # noqa: PLC0415 - an optional package
+        KustoBlobError,
+        KustoNetworkError,
+        KustoThrottlingError,
+    )
+    from azure.kusto.ingest import KustoQueueError  # noqa: PLC0415 - an optional package
 
     status = getattr(getattr(error, "http_response", None), "status_code", 0)
-    return isinstance(error, KustoNetworkError | KustoThrottlingError) or status >= 500
+    passing = (KustoNetworkError, KustoThrottlingError, KustoBlobError, KustoQueueError)
+    return isinstance(error, passing) or status >= 500

@@ -8,7 +8,7 @@ from lakehouse.ledger.commit_values import Consumed
 
 PROGRESS = "lakehouse_progress"
 SENDING, COMPLETE = "sending", "complete"
-OWN_COLUMNS = {"_key": "string", "_digest": "string", "_version": "long", "_is_deleted": "bool"}
+OWN_COLUMNS = {"_key": "string", "_digest": "string", "_version": "long", "_is_deleted": "bool", "_nulls": "int"}
 _LONGS = ("ordinal", "since", "version", "part_bytes")
 _KEPT_TAGS = json.dumps([{"TagPrefix": "ingest-by:", "RetentionPeriod": "30.00:00:00"}])
 
@@ -23,7 +23,6 @@ class Range(NamedTuple):
     target: str
     ordinal: int
     state: str
-    sink: str
     table_id: str
     since: int | None
     version: int
@@ -51,9 +50,10 @@ class Range(NamedTuple):
 CREATE_PROGRESS = (
     f".create-merge table {PROGRESS} ("
     + ", ".join(f"{name}:{'long' if name in _LONGS else 'string'}" for name in Range._fields)
-    + ", time:datetime)"
+    + ", recorded_at:datetime)"
 )
 KEEP_PROGRESS = f".alter-merge table {PROGRESS} policy retention softdelete = 36500d"
+KEEP_TAGS = f".alter table {PROGRESS} policy extent_tags_retention {json.dumps(_KEPT_TAGS)}"
 
 
 def text(value: str) -> str:
@@ -72,17 +72,22 @@ def append_progress(row: Range) -> str:
     tag = f"{row.target}:{row.ordinal}:{row.state}"
     options = f"tags={text(json.dumps([f'ingest-by:{tag}']))}, ingestIfNotExists={text(json.dumps([tag]))}"
     values = ", ".join(f"{name}={literal}" for name, literal in zip(Range._fields, literals, strict=True))
-    return f".append {PROGRESS} with ({options}) <| print {values}, time=now()"
+    return f".append {PROGRESS} with ({options}) <| print {values}, recorded_at=now()"
 
 
 def _texts(row: Range) -> dict[str, str]:
     return {name: "null" if value is None else str(value) for name, value in row._asdict().items()}
 
 
-def newest_progress(target: str) -> str:
-    """Select the newest row of each state; if two runs recorded an ordinal at once, the first of them decides."""
-    rows = f"{PROGRESS} | where target == {text(target)} | summarize arg_min(time, *) by ordinal, state"
-    return f"{rows} | summarize arg_max(ordinal, *) by state"
+def newest_progress(target: str, generation: int) -> str:
+    """Select the newest row of each state, and how often one was recorded since the table was created.
+
+    Two runs may record an ordinal at once if the service does not check tags and append in one step.
+    """
+    rows = f"{PROGRESS} | where target == {text(target)}"
+    ranges = f"let ranges = {rows} | summarize arg_min(recorded_at, *), copies=count() by ordinal, state"
+    most = f"toscalar(ranges | where ordinal >= {generation} | summarize max(copies))"
+    return f"{ranges}; ranges | summarize arg_max(ordinal, *) by state | extend copies={most}"
 
 
 def show_tables(target: str) -> str:
@@ -139,6 +144,11 @@ def rename(range_: Range, *, replaces: bool) -> str:
     return f".rename tables {entity(f'{range_.table}_old')} = {target}, {target} = {new}"
 
 
+def show_views(target: str) -> str:
+    """Show the materialized views of a table."""
+    return f".show materialized-views | where SourceTable == {text(target)} | project Name"
+
+
 def drop_tables(names: Iterable[str]) -> str:
     """Drop tables that may exist."""
     return f".drop tables ({', '.join(map(entity, names))}) ifexists"
@@ -150,6 +160,18 @@ def current_digests(target: str, version: int, page: tuple[int, int]) -> str:
     rows = f"{entity(target)} | where _version <= {version} and hash(_key, {pages}) == {number}"
     newest = "summarize arg_max(_version, _digest, _is_deleted) by _key | where not(_is_deleted)"
     return f"set notruncation; {rows} | {newest} | project _key, _digest"
+
+
+def count_other_nulls(target: str, version: int, types: Mapping[str, str]) -> str:
+    """Count the current rows in which other values are NULL than were sent: the service replaces what does not fit."""
+    nulls = "+".join(["0", *(f"toint(isnull({entity(name)}))" for name in nullable_columns(types))])
+    rows = f"{entity(target)} | where _version <= {version} | summarize arg_max(_version, *) by _key"
+    return f"{rows} | where not(_is_deleted) and _nulls != {nulls} | count"
+
+
+def nullable_columns(types: Mapping[str, str]) -> list[str]:
+    """The columns of a sink that can be NULL in the service; a text cannot."""
+    return [name for name, type_ in types.items() if type_ != "string" and name not in OWN_COLUMNS]
 
 
 def statements(target: str, sink: str, types: Mapping[str, str], uri: str) -> list[str]:
@@ -166,11 +188,12 @@ def statements(target: str, sink: str, types: Mapping[str, str], uri: str) -> li
         "// The first run:",
         CREATE_PROGRESS,
         KEEP_PROGRESS,
+        KEEP_TAGS,
         *create_table(f"{target}_lakehouse_1", sink, 1, types),
         f".rename table {entity(f'{target}_lakehouse_1')} to {table}",
         "// The current rows:",
         definition,
-        "// Faster, but a view keeps rows that were erased. Drop it before a run that sends all rows, create it again:",
+        "// Faster. A run that sends all rows refuses to do so while the view exists: drop it, and create it again:",
         f".create async materialized-view with (backfill=true) {view_name} on table {table} {{ {newest} }}",
         "// Without a sink and a copy, but slower: the newest version, with the columns that the table has now.",
         "// The cluster has to reach the storage, and its identity needs rights there, and AllDatabasesAdmin:",

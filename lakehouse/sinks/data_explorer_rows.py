@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from lakehouse.errors import TableError
 from lakehouse.sinks.changed_rows import SourceRows
-from lakehouse.sinks.data_explorer_kql import OWN_COLUMNS, Range
-from lakehouse.sinks.topic import Change, changes_of, column_texts
+from lakehouse.sinks.data_explorer_kql import OWN_COLUMNS, Range, nullable_columns
+from lakehouse.sinks.topic import Change, changes_of
 
 _DIGITS = 34  # of a decimal
 _MAX_BYTES = 1 << 20  # of a value: the service cuts a longer text, and replaces other values by NULL
@@ -45,7 +45,7 @@ def column_types(source: SourceRows) -> dict[str, str]:
 
 def columns_text(source: SourceRows) -> str:
     """Return what another run has to have equal, so that its rows are the same: columns, types and identity."""
-    return json.dumps([column_texts(source), source.identity.columns])
+    return json.dumps([column_types(source), source.identity.columns])
 
 
 def read_parts(source: SourceRows, range_: Range) -> Iterator[Part]:
@@ -55,12 +55,13 @@ def read_parts(source: SourceRows, range_: Range) -> Iterator[Part]:
     part if it has one of that tag, so a change that moved into another part would be lost, or there twice.
     """
     reals = [name for name, type_ in source.columns.items() if pa.types.is_floating(type_)]
+    nullable = nullable_columns(column_types(source))
     lines: list[bytes] = []
     size = deleted = 0
     with source.open(range_.since, each_version=True) as batches:
         for change in changes_of(batches, source):
             _require_fit(change, reals)
-            lines.append(_line(change, range_.consumed.version))
+            lines.append(_line(change, range_.version, nullable))
             size, deleted = size + len(lines[-1]), deleted + (change.value is None)
             if size >= range_.part_bytes:
                 yield Part(b"".join(lines), len(lines) - deleted, deleted)
@@ -69,12 +70,20 @@ def read_parts(source: SourceRows, range_: Range) -> Iterator[Part]:
         yield Part(b"".join(lines), len(lines) - deleted, deleted)
 
 
-def _line(change: Change, newest_version: int) -> bytes:
-    version = newest_version if change.version is None else change.version
-    digest = "" if change.value is None else md5(change.value, usedforsecurity=False).hexdigest()
-    own = {"_key": change.key.decode(), "_digest": digest, "_version": version, "_is_deleted": change.value is None}
-    row = change.key if change.value is None else change.value
-    return row[:-1] + b"," + json.dumps(own, ensure_ascii=False)[1:].encode() + b"\n"
+def _line(change: Change, newest_version: int, nullable: Iterable[str]) -> bytes:
+    value = change.value
+    own = {
+        "_key": change.key.decode(),
+        "_digest": "" if value is None else md5(value, usedforsecurity=False).hexdigest(),
+        "_version": newest_version if change.version is None else change.version,
+        "_is_deleted": value is None,
+    }
+    if value is not None:
+        row = json.loads(value)
+        own["_nulls"] = sum(row[name] is None for name in nullable)
+    return (
+        (change.key if value is None else value)[:-1] + b"," + json.dumps(own, ensure_ascii=False)[1:].encode() + b"\n"
+    )
 
 
 def _require_fit(change: Change, reals: Iterable[str]) -> None:

@@ -142,14 +142,20 @@ class Delivery(ABC):
         figures = (sink.name, sink.of, consumed.version, kind, written.rows, lag)
         return SinkUpdate(*figures, written.deleted, sink.to.place)
 
-    def _finding(self, version: int | None, differences: Differences = _EQUAL) -> Finding:
+    def _finding(
+        self, version: int | None, differences: Differences = _EQUAL, fact: str = "every row equals"
+    ) -> Finding:
         """Say what differs from a version of the table; ``None`` if the target has none yet."""
         if version is None:
             return finding("equals_table", [], f"it has no version of {self.sink.of} yet")
         texts = zip(differences, ("are missing", "are only there", "have other values"), strict=True)
         problems = [f"{count:,} rows {text}." for count, text in texts if count]
-        fact = f"every row equals version {version} of {self.sink.of}"
-        return finding("equals_table", problems, fact, f"Correct it: lakehouse export {self.sink.name} --whole")
+        return finding(
+            "equals_table",
+            problems,
+            f"{fact} version {version} of {self.sink.of}",
+            f"Correct it: lakehouse export {self.sink.name} --whole",
+        )
 
 
 def as_of(source: SourceRows, version: int) -> SourceRows:

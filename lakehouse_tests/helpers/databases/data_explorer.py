@@ -58,7 +58,8 @@ class DataExplorer:
     """The service. ``requests`` has the text of each request; ``cut_after`` is the number of requests that it answers.
 
     ``answers`` are the status codes of the next requests, 200 if they are as usual. ``reorders`` messages, and
-    ``repeats`` each of them, and ``ingests`` when somebody looked for parts.
+    ``repeats`` each of them, and ``ingests`` when somebody looked for parts. If it is not ``is_atomic``, it checks no
+    tag of the progress. ``views`` are materialized views of each table.
     """
 
     def __init__(self) -> None:
@@ -73,6 +74,8 @@ class DataExplorer:
         self.executes_last = False
         self.repeats = self.reorders = False
         self.ingests = True
+        self.is_atomic = True
+        self.views: list[str] = []
         self.before_request: Callable[[str], None] = lambda _: None
         self.port = 0
         self._lock = Lock()
@@ -95,7 +98,7 @@ class DataExplorer:
             (rf"\.alter table {_NAME} policy extent_tags_retention {_TEXT}", self._policy),
             (
                 rf"\.append lakehouse_progress with \(tags={_TEXT}, ingestIfNotExists={_TEXT}\) <\| print (.*),"
-                r" time=now\(\)",
+                r" recorded_at=now\(\)",
                 self._append,
             ),
             (rf"\.show table {_NAME} extents where tags contains {_TEXT}", self._extents),
@@ -111,9 +114,17 @@ class DataExplorer:
             ),
             (r"\.drop tables \((.*)\) ifexists", self._drop),
             (
-                rf"lakehouse_progress \| where target == {_TEXT} \| summarize arg_min\(time, \*\) by ordinal, state"
-                r" \| summarize arg_max\(ordinal, \*\) by state",
+                rf"let ranges = lakehouse_progress \| where target == {_TEXT} \| summarize arg_min\(recorded_at, \*\),"
+                r" copies=count\(\) by ordinal, state; ranges \| summarize arg_max\(ordinal, \*\) by state \| extend"
+                r" copies=toscalar\(ranges \| where ordinal >= (\d+) \| summarize max\(copies\)\)",
                 self._newest_progress,
+            ),
+            (rf"\.alter table (lakehouse_progress) policy extent_tags_retention {_TEXT}", self._policy),
+            (rf"\.show materialized-views \| where SourceTable == {_TEXT} \| project Name", self._views),
+            (
+                rf"{_NAME} \| where _version <= (\d+) \| summarize arg_max\(_version, \*\) by _key \| where"
+                r" not\(_is_deleted\) and _nulls != 0((?:\+toint\(isnull\(\['[^']+'\]\)\))*) \| count",
+                self._other_nulls,
             ),
             (rf"{_NAME} \| where _version > (-?\d+) and _version <= (\d+) \| count", self._count),
             (rf"{_NAME} \| count", lambda name: [{"Count": len(self._table(name).rows)}]),
@@ -180,9 +191,10 @@ class DataExplorer:
     def _resources(self) -> list[Row]:
         root = f"http://127.0.0.1:{self.port}"
         kinds = ["TempStorage", "SecuredReadyForAggregationQueue", "FailedIngestionsQueue"]
-        kinds += ["SuccessfulIngestionsQueue", "IngestionsStatusTable"]
+        kinds += ["SuccessfulIngestionsQueue", "IngestionsStatusTable", "TempStorage"]
         return [
-            {"ResourceTypeName": kind, "StorageRoot": f"{root}/{kind.lower()}?sig=key-of-storage"} for kind in kinds
+            {"ResourceTypeName": kind, "StorageRoot": f"{root}/{kind.lower()}{number}?sig=key-of-storage"}
+            for number, kind in enumerate(kinds)
         ]
 
     def _show(self, target: str, progress: str, prefix: str) -> list[Row]:
@@ -209,21 +221,33 @@ class DataExplorer:
         table = self._table("lakehouse_progress")
         (tag,) = json.loads(json.loads(unless))
         assert json.loads(json.loads(tags)) == [f"ingest-by:{tag}"]
-        if table.has_tag(tag):
+        if self.is_atomic and table.has_tag(tag):
             raise RefusedError(f"An extent has the tag {tag}")
-        row: Row = {"time": datetime.now(UTC).isoformat()}
+        row: Row = {"recorded_at": datetime.now(UTC).isoformat()}
         for name, number, text in re.findall(rf"(\w+)=(?:long\((\S+?)\)|{_TEXT})", values):
             row[name] = json.loads(text or number)
         assert row.keys() == table.columns.keys()
         table.extents.append(Extent([f"ingest-by:{tag}"], [row]))
         return []
 
-    def _newest_progress(self, target: str) -> list[Row]:
+    def _newest_progress(self, target: str, generation: str) -> list[Row]:
         rows = [row for row in self._table("lakehouse_progress").rows if row["target"] == json.loads(target)]
-        return [
-            max((row for row in rows if row["state"] == state), key=lambda row: row["ordinal"])
-            for state in sorted({row["state"] for row in rows})
-        ]
+        ranges: dict[tuple[int, str], list[Row]] = {}
+        for row in rows:
+            ranges.setdefault((row["ordinal"], row["state"]), []).append(row)
+        copies = max((len(same) for (number, _), same in ranges.items() if number >= int(generation)), default=None)
+        newest = {state: max(number for number, own in ranges if own == state) for _, state in ranges}
+        first = (min(ranges[number, state], key=lambda row: row["recorded_at"]) for state, number in newest.items())
+        return [{**row, "copies": copies} for row in first]
+
+    def _views(self, name: str) -> list[Row]:
+        return [{"Name": view} for view in self.views if json.loads(name) in self.tables]
+
+    def _other_nulls(self, name: str, version: str, columns: str) -> list[Row]:
+        assert all(row["_version"] <= int(version) for row in self._table(name).rows)
+        names = re.findall(_NAME, columns)
+        rows = self.current_rows(name).values()
+        return [{"Count": sum(row["_nulls"] != sum(row[column] is None for column in names) for row in rows)}]
 
     def _extents(self, name: str, tag: str) -> list[Row]:
         found_rows = [
@@ -272,6 +296,8 @@ def _typed(line: Row, mapping: dict[str, str], columns: dict[str, str]) -> Row:
         "datetime": str,
     }
     for name, value in row.items():
+        if columns[name] == "decimal" and value is not None:
+            assert re.fullmatch(r"-?\d+(\.\d+)?", value), f"{name} has no plain decimal"
         assert value is None or isinstance(value, kinds.get(columns[name], object)), f"{name} cannot hold {value!r}"
         if columns[name] == "datetime" and value is not None:
             datetime.fromisoformat(value)

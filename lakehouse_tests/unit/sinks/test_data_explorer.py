@@ -35,6 +35,7 @@ def test_the_first_run_writes_every_row_and_a_second_one_nothing(explorer: Explo
         "_digest": "ae4e4afb1b58b171bc4937191e99c2bd",
         "_version": 0,
         "_is_deleted": False,
+        "_nulls": 0,
     }
 
 
@@ -167,6 +168,7 @@ def test_each_type_has_a_column_that_holds_it(explorer: ExplorerTarget) -> None:
         "small": (pa.int16(), 7, "int"),
         "large": (pa.int64(), 2**62, "long"),
         "amount": (pa.decimal128(34, 2), "1.10", "decimal"),
+        "least": (pa.decimal128(9, 8), "0.00000000", "decimal"),
         "data": (pa.binary(), b"ab", "string"),
         "day": (pa.date32(), day(1).date(), "datetime"),
         "local": (pa.timestamp("us"), day(1).replace(tzinfo=None), "datetime"),
@@ -174,7 +176,7 @@ def test_each_type_has_a_column_that_holds_it(explorer: ExplorerTarget) -> None:
         "a b.c": (pa.string(), "dots and ['quotes']", "string"),
     }
     arrays = {
-        name: pa.array([value], pa.string()).cast(type_) if name == "amount" else pa.array([value], type_)
+        name: pa.array([value], pa.string()).cast(type_) if name in ("amount", "least") else pa.array([value], type_)
         for name, (type_, value, _) in values.items()
     }
     rows = pa.table({"id": ["x"], **arrays})
@@ -184,7 +186,8 @@ def test_each_type_has_a_column_that_holds_it(explorer: ExplorerTarget) -> None:
     assert {name: columns[name] for name in values} == {name: type_ for name, (*_, type_) in values.items()}
     row = explorer.service.current_rows("sales")['{"id":"x"}']
     assert [row[name] for name in values] == [
-        True, 7, 2**62, "1.10", "YWI=", "2026-01-01", "2026-01-01T12:00:00", [1, 2], "dots and ['quotes']",
+        True, 7, 2**62, "1.10", "0.00000000", "YWI=", "2026-01-01", "2026-01-01T12:00:00", [1, 2],
+        "dots and ['quotes']",
     ]  # fmt: skip
 
 
@@ -203,6 +206,8 @@ def test_a_check_finds_rows_that_differ(explorer: ExplorerTarget, monkeypatch: p
     assert "1 rows are missing. 1 rows are only there. 1 rows have other values." in finding.detail
     explorer.update(whole=True)
     assert explorer.delivery.equals_table().passed
+    explorer.rows[0]["price"] = None  # as the service stores a value that does not fit
+    assert "1 rows have other values." in explorer.delivery.equals_table().detail
 
 
 def test_the_status_knows_how_far_the_sink_is(explorer: ExplorerTarget) -> None:

@@ -86,8 +86,8 @@ def newest_progress(target: str, generation: int) -> str:
     """
     rows = f"{PROGRESS} | where target == {text(target)}"
     ranges = f"let ranges = {rows} | summarize arg_min(recorded_at, *), copies=count() by ordinal, state"
-    most = f"toscalar(ranges | where ordinal >= {generation} | summarize max(copies))"
-    return f"{ranges}; ranges | summarize arg_max(ordinal, *) by state | extend copies={most}"
+    copies = f"toscalar(ranges | where ordinal >= {generation} | summarize max(copies))"
+    return f"{ranges}; ranges | summarize arg_max(ordinal, *) by state | extend copies={copies}"
 
 
 def show_tables(target: str) -> str:

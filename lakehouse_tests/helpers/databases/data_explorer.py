@@ -235,7 +235,7 @@ class DataExplorer:
         ranges: dict[tuple[int, str], list[Row]] = {}
         for row in rows:
             ranges.setdefault((row["ordinal"], row["state"]), []).append(row)
-        copies = max((len(same) for (number, _), same in ranges.items() if number >= int(generation)), default=None)
+        copies = max((len(rivals) for (number, _), rivals in ranges.items() if number >= int(generation)), default=None)
         newest = {state: max(number for number, own in ranges if own == state) for _, state in ranges}
         first = (min(ranges[number, state], key=lambda row: row["recorded_at"]) for state, number in newest.items())
         return [{**row, "copies": copies} for row in first]

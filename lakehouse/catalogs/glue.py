@@ -1,11 +1,12 @@
 """Tables in the Data Catalog of AWS Glue, by boto3."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from lakehouse.catalogs.hive_tables import HiveTables
-from lakehouse.errors import CatalogError, SetupError
+from lakehouse.errors import CatalogError, CatalogUnreachableError, SetupError
 
 _LIMITS = {
     "connect_timeout": 3,
@@ -41,25 +42,34 @@ class GlueCatalog(HiveTables):
                 return None
             return table
 
-    def put(self, table: Mapping[str, Any], *, is_new: bool) -> None:
-        """Create a table, or change it without a copy of its former version."""
-        with self._explained():
-            if is_new:
-                self._client.create_table(DatabaseName=self._database, TableInput=table)
+    def put(self, table: Mapping[str, Any], former: Mapping[str, Any] | None) -> str:
+        """Create a table, or change this version of it without keeping a copy. Nothing is left to do."""
+        options = {"DatabaseName": self._database, "TableInput": table}
+        with self._explained(creates=former is None):
+            if former is None:
+                self._client.create_table(**options)
             else:
-                self._client.update_table(DatabaseName=self._database, TableInput=table, SkipArchive=True)
+                version = {name: value for name, value in former.items() if name == "VersionId"}
+                self._client.update_table(**options, **version, SkipArchive=True)
+        return ""
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - as above
+    def _explained(self, *, creates: bool = False) -> Iterator[None]:
+        from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError  # noqa: PLC0415 - as above
 
         try:
             yield
         except ClientError as error:
-            code, message = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
+            code, message = error.response["Error"]["Code"], _shorten(error.response["Error"].get("Message", ""))
             database = f"--region {self._region} --database-input Name={self._database}"
-            is_missing = code == "EntityNotFoundException"
+            is_missing = creates and code == "EntityNotFoundException"
             action = f"Create the database: aws glue create-database {database}" if is_missing else _ADVICE
             raise CatalogError(f"AWS Glue answers {code}: {message}", where=self.place, action=action) from None
-        except BotoCoreError as error:
-            raise CatalogError(f"AWS Glue cannot be used: {error}", where=self.place, action=_ADVICE) from None
+        except (BotoCoreError, ValueError) as error:  # all but the first are about the service, not about a table
+            kind = CatalogError if isinstance(error, ParamValidationError) else CatalogUnreachableError
+            raise kind(f"AWS Glue cannot be used: {_shorten(str(error))}", where=self.place, action=_ADVICE) from None
+
+
+def _shorten(message: str) -> str:
+    """The first line without what follows, in which a session token can be."""
+    return re.split("\n|Invalid header", message)[0][:300]

@@ -6,11 +6,13 @@ from time import time
 from typing import Any
 
 from lakehouse.catalogs.hive_tables import HiveTables
-from lakehouse.errors import CatalogError, SetupError
+from lakehouse.catalogs.registration import RECREATED, TABLE_ID
+from lakehouse.errors import CatalogError, CatalogUnreachableError, SetupError
 
 _MILLISECONDS = 10_000  # for one answer
 _ADVICE = "The table itself is not affected. Correct LAKEHOUSE_CATALOG or the metastore, or run it again later."
 _COMMENT = "comment"  # the property that is the description
+_EXPECTED = "expected_parameter_{}"  # of a condition, which metastores before 2.3.10 and 4.0 ignore
 
 
 class HiveCatalog(HiveTables):
@@ -33,25 +35,38 @@ class HiveCatalog(HiveTables):
             except self._types.NoSuchObjectException:
                 return None
         columns = [{"Name": column.name, "Type": column.type, "Comment": column.comment} for column in table.sd.cols]
-        storage = {"Location": table.sd.location, "Columns": columns}
+        serde = {"Parameters": table.sd.serdeInfo.parameters}
+        storage = {"Location": table.sd.location, "Columns": columns, "SerdeInfo": serde}
         facts = {"Description": table.parameters.get(_COMMENT), "Owner": table.owner, "Parameters": table.parameters}
-        return {**facts, "StorageDescriptor": storage}
+        kind = {"TableType": table.tableType, "PartitionKeys": [key.name for key in table.partitionKeys]}
+        return {**facts, **kind, "StorageDescriptor": storage}
 
-    def put(self, table: Mapping[str, Any], *, is_new: bool) -> None:
-        """Create or change a table. Its files are never deleted.
+    def put(self, table: Mapping[str, Any], former: Mapping[str, Any] | None) -> str:
+        """Create a table, or change it if it still has the former id. Its files are never deleted.
 
         The metastore compares types by position, and refuses some changes of columns: then it is created again.
         """
+        from thrift.Thrift import TException  # noqa: PLC0415 - an optional package
+
         name, own_table = table["Name"], self._own_table(table)
         with self._connected() as client:
-            if is_new:
+            if former is None:
                 client.create_table(own_table)
-                return
+                return ""
+            condition = {_EXPECTED.format("key"): TABLE_ID, _EXPECTED.format("value"): former["Parameters"][TABLE_ID]}
+            context = self._types.EnvironmentContext(condition)
             try:
-                client.alter_table(self._database, name, own_table)
+                client.alter_table_with_environment_context(self._database, name, own_table, context)
+                return ""
             except self._types.InvalidOperationException:
+                former_table = client.get_table(self._database, name)
                 client.drop_table(self._database, name, deleteData=False)
+            try:
                 client.create_table(own_table)
+            except TException:
+                client.create_table(former_table)
+                raise
+        return RECREATED
 
     def _own_table(self, table: Mapping[str, Any]) -> Any:
         types, storage = self._types, table["StorageDescriptor"]
@@ -82,10 +97,12 @@ class HiveCatalog(HiveTables):
         try:
             transport.open()
             yield self._client_class(TBinaryProtocol(transport))
-        except (TException, OSError, EOFError) as error:
+        except (TException, OSError, EOFError, ValueError) as error:
             fact = f"The Hive metastore fails: {getattr(error, 'message', None) or error}"
-            is_missing = isinstance(error, self._types.InvalidObjectException)
+            is_missing = isinstance(error, self._types.InvalidObjectException) and "Invalid column" not in fact
             action = f"Create the database there: CREATE DATABASE {self._database}" if is_missing else _ADVICE
-            raise CatalogError(fact, where=self.place, action=action) from None
+            is_away = isinstance(error, (TTransport.TTransportException, OSError, EOFError))
+            kind = CatalogUnreachableError if is_away else CatalogError
+            raise kind(fact, where=self.place, action=action) from None
         finally:
             transport.close()

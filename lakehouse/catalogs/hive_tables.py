@@ -19,6 +19,7 @@ _FORMATS = {
 _SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 # by these, Athena, and Spark and Trino find that it is a table of Delta
 _PROPERTIES = {"EXTERNAL": "TRUE", "table_type": "DELTA", "spark.sql.sources.provider": "delta"}
+_TYPE = {"TableType": "EXTERNAL_TABLE", "PartitionKeys": list[Any]()}  # the log of the table says its partitions
 
 
 class HiveTables(Catalog):
@@ -29,19 +30,22 @@ class HiveTables(Catalog):
         """Return a table; ``None`` if there is none, or no such database."""
 
     @abstractmethod
-    def put(self, table: Mapping[str, Any], *, is_new: bool) -> None:
-        """Create or change a table."""
+    def put(self, table: Mapping[str, Any], former: Mapping[str, Any] | None) -> str:
+        """Create a table, or change the one that ``get`` returned; return what to do then."""
 
     def fit(self, registration: Registration) -> Registration:
         """Return it with lower-case names, short comments and no nullability.
 
-        Raises ``CatalogError`` if columns differ only by the case of their names.
+        Raises ``CatalogError`` if columns differ only by the case of their names, or have control characters in them.
         """
         counts = Counter(column.name.lower() for column in registration.columns)
         if equal_names := [column.name for column in registration.columns if counts[column.name.lower()] > 1]:
             fact = f"Columns of {registration.name} differ only by case: {', '.join(equal_names)}"
             action = "The catalog has only lower-case names. Rename one of them."
             raise CatalogError(fact, where=self.place, action=action)
+        if names := [column.name for column in registration.columns if min(column.name + column.type) < " "]:
+            fact = f"Columns of {registration.name} have control characters in their names: {', '.join(names)}"
+            raise CatalogError(fact, where=self.place, action="The catalog holds none. Rename them.")
         columns = (
             RegisteredColumn(
                 column.name.lower(),
@@ -68,16 +72,18 @@ class HiveTables(Catalog):
             table.get("Description") or "",
             table.get("Owner") or "",
             table.get("Parameters", {}).get(TABLE_ID, ""),
+            _format(table),
+            table,
         )
 
     def create(self, registration: Registration) -> None:
         """Create the table; ``CatalogError`` says how to create its database if that is missing."""
-        self.put(_table(registration, {}), is_new=True)
+        self.put(_table(registration, {}), None)
 
-    def replace(self, registration: Registration) -> None:
+    def replace(self, registration: Registration, stored_table: Registration) -> str:
         """Change the table; properties of other programs stay."""
-        stored_table = self.get(registration.name) or {}
-        self.put(_table(registration, stored_table.get("Parameters", {})), is_new=False)
+        former = stored_table.answer
+        return self.put(_table(registration, former.get("Parameters", {})), former)
 
 
 def _table(registration: Registration, properties: Mapping[str, str]) -> dict[str, Any]:
@@ -87,12 +93,23 @@ def _table(registration: Registration, properties: Mapping[str, str]) -> dict[st
         "Name": registration.name,
         "Description": registration.doc,
         "Owner": registration.owner,
-        "TableType": "EXTERNAL_TABLE",
-        "PartitionKeys": [],  # the log of the table says what its partitions are
+        **_TYPE,
         "Parameters": {**properties, **_PROPERTIES, TABLE_ID: registration.table_id},
         "StorageDescriptor": {"Columns": columns, "Location": registration.location, **_FORMATS, "SerdeInfo": serde},
     }
 
 
+def _format(table: Mapping[str, Any]) -> str:
+    """What of a table keeps readers from taking it for one of Delta; ``delta`` if nothing does."""
+    storage = table.get("StorageDescriptor", {})
+    wanted = {**_PROPERTIES, **_TYPE, "path": storage.get("Location")}
+    facts = {**table.get("Parameters", {}), "path": storage.get("SerdeInfo", {}).get("Parameters", {}).get("path")}
+    facts |= {name: table.get(name, value) for name, value in _TYPE.items()}
+    return (
+        ", ".join(f"{name} {facts.get(name)}" for name, value in wanted.items() if facts.get(name) != value) or "delta"
+    )
+
+
 def _short(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 3]}..."
+    units = text.encode("utf-16-le")  # which are what the catalogs count
+    return text if len(units) <= 2 * length else f"{units[: 2 * (length - 3)].decode('utf-16-le', 'ignore')}..."

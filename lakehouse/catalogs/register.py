@@ -11,7 +11,8 @@ from lakehouse.catalogs.hive import HiveCatalog
 from lakehouse.catalogs.registration import Catalog, Registration, read_registration
 from lakehouse.catalogs.unity import UnityCatalog
 from lakehouse.declaration import StreamTable, View
-from lakehouse.errors import CatalogError, LakehouseError, SettingsError, TableError
+from lakehouse.errors import CatalogError, CatalogUnreachableError, LakehouseError, SettingsError, TableError
+from lakehouse.ledger.log import open_table
 from lakehouse.operations.planned_changes import layouts_of
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout
@@ -34,7 +35,6 @@ class RegisteredTable:
     """What was done, or what is to be done: ``differences`` are those of the registration before; ``note`` warns."""
 
     table: str
-    location: str
     differences: list[str]
     outcome: Literal["created", "updated", "unchanged", "differs"]
     note: str = ""
@@ -80,34 +80,45 @@ def register_table(catalog: Catalog, registration: Registration, *, check: bool 
     if stored_table is not None:
         _require_own(catalog, wanted_table, stored_table)
     differences = ["It is not registered."] if stored_table is None else wanted_table.differences(stored_table)
-    result = partial(RegisteredTable, wanted_table.name, wanted_table.location, differences)
+    result = partial(RegisteredTable, wanted_table.name, differences)
     if check or not differences:
         return result("differs" if differences else "unchanged")
-    if stored_table is None:
+    if stored_table is not None:
+        return result("updated", catalog.replace(wanted_table, stored_table))
+    try:
         catalog.create(wanted_table)
-        return result("created")
-    catalog.replace(wanted_table)
-    return result("updated", catalog.replacing_loses)
+    except CatalogError:
+        stored_table = catalog.read(wanted_table.name)
+        if stored_table is None or wanted_table.differences(stored_table):
+            raise
+        return RegisteredTable(wanted_table.name, [], "unchanged")  # another process was faster
+    return result("created")
 
 
 def register_all(
-    catalog: Catalog, tables: Iterable[Registrable], *, check: bool = False, must_exist: bool = False
-) -> tuple[list[RegisteredTable], list[LakehouseError]]:
-    """Register each table as ``register_table`` does; an error of one does not stop the others.
+    settings: Settings, tables: Iterable[Registrable], *, check: bool = False, must_exist: bool = False
+) -> tuple[list[RegisteredTable], dict[str, LakehouseError]]:
+    """Register each table as ``register_table`` does, and return the errors by the names of their tables.
 
-    A table that does not exist yet is left out, or with ``must_exist`` an error.
+    An error of one does not stop the others; that of a catalog which cannot be reached is the error of all after it. A
+    table that does not exist is left out; it is an error with ``must_exist``, or if a check finds it registered.
     """
-    results, errors = list[RegisteredTable](), list[LakehouseError]()
+    results, errors = list[RegisteredTable](), dict[str, LakehouseError]()
+    catalog, outage = None, None
     for table in tables:
+        name = table.layout.name
         try:
+            if outage:
+                raise outage
+            catalog = catalog or open_catalog(settings)
             registration = table.read()
             if registration is not None:
                 results.append(register_table(catalog, registration, check=check))
-            elif must_exist:
-                action = "Merge or materialize it first."
-                raise TableError(f"{table.layout.name} does not exist yet", where=table.layout.uri, action=action)
+            elif must_exist or (check and catalog.read(name)):
+                action = "Merge or materialize it, or remove its registration if it has one."
+                raise TableError(f"{name} does not exist", where=table.layout.uri, action=action)
         except LakehouseError as error:
-            errors.append(error)
+            errors[name], outage = error, error if isinstance(error, CatalogUnreachableError) else None
     return results, errors
 
 
@@ -115,9 +126,17 @@ def _require_own(catalog: Catalog, wanted_table: Registration, stored_table: Reg
     """Refuse to touch what is not a registration of this table: another program's, or of a table at another place."""
     if not stored_table.table_id:
         fact = f"The catalog has a table {wanted_table.name} that lakehouse did not register"
-    elif stored_table.table_id != wanted_table.table_id and stored_table.location != wanted_table.location:
+    elif stored_table.location != wanted_table.location and not _has_moved(wanted_table, stored_table):
         fact = f"The catalog has {wanted_table.name} of another lakehouse, in {stored_table.location}"
     else:
         return
     action = "Nothing was changed. Remove that registration there, or set LAKEHOUSE_CATALOG to another database."
     raise CatalogError(fact, where=catalog.place, action=action)
+
+
+def _has_moved(wanted_table: Registration, stored_table: Registration) -> bool:
+    """Whether a table is now elsewhere: a copy has the id too, but leaves a table at the former place."""
+    try:
+        return stored_table.table_id == wanted_table.table_id and open_table(stored_table.location) is None
+    except LakehouseError:
+        return False  # what is there is unknown

@@ -1,6 +1,7 @@
 """What a catalog has of a table, made from the table's log and its declaration, and how two of them differ."""
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from lakehouse.storage.layout import Layout
 
 TABLE_ID = "lakehouse.table_id"
 """The property with the id that Delta gave the table; only registrations of lakehouse have it."""
+RECREATED = "It was deleted and created again in the catalog: grant again what was granted on it."
+"""What to do after a replacement that keeps no grants."""
 _NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 
 
@@ -31,7 +34,8 @@ class RegisteredColumn:
 class Registration:
     """A table in a catalog.
 
-    ``owner`` is ``None`` if the catalog decides it. Another program wrote it if ``table_id`` is empty.
+    ``owner`` is ``None`` if the catalog decides it. Another program wrote it if ``table_id`` is empty. ``format`` names
+    what makes it unreadable as a table of Delta. ``answer`` is what the catalog answered.
     """
 
     name: str
@@ -40,6 +44,8 @@ class Registration:
     doc: str
     owner: str | None
     table_id: str
+    format: str = "delta"
+    answer: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def differences(self, stored_table: "Registration") -> list[str]:
         """Say in what another registration differs from this one, a sentence each; empty if they are equal."""
@@ -53,7 +59,11 @@ class Registration:
     @property
     def _facts(self) -> dict[str, object]:
         facts: dict[str, object] = {"location": self.location, "table id": self.table_id, "owner": self.owner}
-        facts |= {"description": self.doc, "list of columns": ", ".join(column.name for column in self.columns)}
+        facts |= {
+            "format": self.format,
+            "description": self.doc,
+            "list of columns": ", ".join(column.name for column in self.columns),
+        }
         for column in self.columns:
             facts |= {f"type of {column.name}": column.type, f"comment of {column.name}": column.comment}
             facts[f"rule that {column.name} may be NULL"] = column.nullable
@@ -61,13 +71,12 @@ class Registration:
 
 
 class Catalog(ABC):
-    """A catalog of the settings. Each method raises ``CatalogError`` if the catalog cannot be reached or refuses.
+    """A catalog of the settings, which ``place`` names in errors.
 
-    ``place`` names it in errors. ``replacing_loses`` says what of a registration is lost if it is replaced.
+    Each method raises ``CatalogError`` if it refuses, or ``CatalogUnreachableError``.
     """
 
     place: str
-    replacing_loses = ""
 
     @abstractmethod
     def fit(self, registration: Registration) -> Registration:
@@ -82,8 +91,8 @@ class Catalog(ABC):
         """Write a registration under a name that is free."""
 
     @abstractmethod
-    def replace(self, registration: Registration) -> None:
-        """Write a registration in place of one that lakehouse wrote."""
+    def replace(self, registration: Registration, stored_table: Registration) -> str:
+        """Write it in place of one that ``read`` returned; return what to do then, empty if nothing was lost."""
 
 
 def read_registration(layout: Layout, owner: str) -> Registration | None:
@@ -116,5 +125,5 @@ def type_text(type_: Any) -> str:
 
 
 def _flat(text: str) -> str:
-    """The text in one line: some catalogs hold no line breaks."""
-    return " ".join(text.split())
+    """The text in one line: some catalogs hold no control characters."""
+    return " ".join(re.sub(r"[\x00-\x1f]", " ", text).split())

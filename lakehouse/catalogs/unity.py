@@ -10,8 +10,8 @@ from typing import Any
 import requests
 from urllib3.exceptions import HTTPError
 
-from lakehouse.catalogs.registration import TABLE_ID, Catalog, RegisteredColumn, Registration
-from lakehouse.errors import CatalogError
+from lakehouse.catalogs.registration import RECREATED, TABLE_ID, Catalog, RegisteredColumn, Registration
+from lakehouse.errors import CatalogError, CatalogUnreachableError
 from lakehouse.errors.causes import in_time
 from lakehouse.settings.store import Store
 
@@ -23,8 +23,6 @@ _LATER = "The table itself is not affected. Correct LAKEHOUSE_CATALOG, or run it
 
 class UnityCatalog(Catalog):
     """A schema of a Unity Catalog. The server alone decides the owner of a table."""
-
-    replacing_loses = "It was deleted and created again in the catalog: grant again what was granted on it."
 
     def __init__(self, server: str, schema: str, token: str | None) -> None:
         self.place = f"{server}/{schema}"
@@ -45,6 +43,7 @@ class UnityCatalog(Catalog):
         if table is None:
             return None
         columns = sorted(table.get("columns") or (), key=lambda column: column.get("position", 0))
+        kind = f"{table.get('table_type')} {table.get('data_source_format')}"
         return Registration(
             name,
             Store(table.get("storage_location") or "").catalog_location,
@@ -55,12 +54,35 @@ class UnityCatalog(Catalog):
             table.get("comment") or "",
             None,
             (table.get("properties") or {}).get(TABLE_ID, ""),
+            "delta" if kind == "EXTERNAL DELTA" else kind,
+            table,
         )
 
     def create(self, registration: Registration) -> None:
         """Create the table; ``CatalogError`` if the schema is missing, or if another table has the location."""
+        self._post(self._body(registration))
+
+    def replace(self, registration: Registration, stored_table: Registration) -> str:
+        """Delete the table and create it again. If that is interrupted, the next run creates it.
+
+        If the server refuses it, the former registration is created again.
+        """
+        body = self._body(registration)
+        self._ask("DELETE", registration.name)
+        try:
+            self._post(body)
+        except CatalogError as error:
+            fate = "The former registration was created again, but grants on the table are lost"
+            try:
+                self._post({name: value for name, value in stored_table.answer.items() if name in body})
+            except CatalogError:
+                fate = "The table may now have no registration, and grants on it are lost"
+            raise type(error)(f"{error.what}. {fate}", where=self.place, action=error.action) from None
+        return RECREATED
+
+    def _body(self, registration: Registration) -> dict[str, Any]:
         catalog, _, schema = self._schema.partition(".")
-        table = {
+        return {
             "name": registration.name,
             "catalog_name": catalog,
             "schema_name": schema,
@@ -71,14 +93,11 @@ class UnityCatalog(Catalog):
             "comment": registration.doc,
             "properties": {TABLE_ID: registration.table_id},
         }
-        if self._ask("POST", body=table) is None:
-            action = f"Create the catalog {catalog} and its schema {schema} there."
-            raise CatalogError(f"Unity Catalog has no schema {self._schema}", where=self.place, action=action)
 
-    def replace(self, registration: Registration) -> None:
-        """Delete the table and create it again. If that is interrupted, the next run creates it."""
-        self._ask("DELETE", registration.name)
-        self.create(registration)
+    def _post(self, body: dict[str, Any]) -> None:
+        if self._ask("POST", body=body) is None:
+            action = f"Create the catalog {body['catalog_name']} and its schema {body['schema_name']} there."
+            raise CatalogError(f"Unity Catalog has no schema {self._schema}", where=self.place, action=action)
 
     def _ask(self, method: str, name: str = "", body: Any = None) -> Any:
         """Return the answer to one request; ``None`` if it says that something does not exist."""
@@ -87,11 +106,12 @@ class UnityCatalog(Catalog):
         send = partial(self._session.request, method, self._tables + path, json=body, allow_redirects=False)
         try:
             answer = in_time(lambda: send(timeout=_SECONDS), 2 * _SECONDS)
-        except (requests.exceptions.InvalidHeader, UnicodeError):  # its text would reveal the token
-            raise CatalogError("No request can have this token", where=self.place, action=_RIGHTS) from None
         except (requests.exceptions.RequestException, HTTPError, OSError, ValueError) as error:
-            fact = f"Unity Catalog cannot be reached: {str(error)[:300]}"
-            raise CatalogError(fact, where=self.place, action=_LATER) from None
+            # the text of these would reveal the token
+            is_of_token = isinstance(error, (requests.exceptions.InvalidHeader, UnicodeError))
+            text, action = (type(error).__name__, _RIGHTS) if is_of_token else (str(error)[:300], _LATER)
+            fact = f"Unity Catalog cannot be reached: {text}"
+            raise CatalogUnreachableError(fact, where=self.place, action=action) from None
         if answer.status_code == _NOT_FOUND:
             return None
         content: Any = {}

@@ -196,19 +196,19 @@ def register(
     Needs neither Spark nor a broker. Writes only what differs. If one fails, the others are still registered, and its
     error comes at the end.
     """
-    from lakehouse.catalogs.register import open_catalog, register_all
+    from lakehouse.catalogs.register import register_all
 
     settings = load_settings()
     chosen_tables = _select_registrable(settings, tables)
-    results, errors = register_all(open_catalog(settings), chosen_tables, check=check, must_exist=bool(tables))
+    results, errors = register_all(settings, chosen_tables, check=check, must_exist=bool(tables))
     for note in (f"{table.table}: {table.note}" for table in results if table.note):
         print_notice(note)
     if json:
         print_json([asdict(table) for table in results])
     elif results or not errors:
-        rows = [(table.table, table.outcome, " ".join(table.differences), table.location) for table in results]
-        print_table(["table", "in the catalog", "what differed", "location"], rows)
-    _raise_all("registrations", errors)
+        rows = [(table.table, table.outcome, " ".join(table.differences)) for table in results]
+        print_table(["table", "in the catalog", "what differed"], rows)
+    _raise_all("registrations", [*{str(error): error for error in errors.values()}.values()])
     if check and any(table.differences for table in results):
         raise typer.Exit(1)
 

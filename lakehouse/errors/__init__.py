@@ -13,7 +13,8 @@ act differently than for the existing ones. Every package may import this one; i
     ├── BrokerError        the broker cannot be reached or does not respond
     │   └── BrokerRefusedError     the broker refuses access: waiting does not help
     ├── RegistryError      the schema registry cannot be reached, or an id now has another schema
-    ├── CatalogError       the catalog of the tables cannot be reached, refuses, or has another table of the name
+    ├── CatalogError       the catalog of the tables refuses, or has another table of the name
+    │   └── CatalogUnreachableError  the catalog cannot be reached: no table can be registered now
     ├── TopicError         the topic is missing or differs from the declaration
     ├── SourceError        what a table reads, files or another table, is missing or cannot be read
     │   └── SourceUnreachableError  the store of the files does not respond now: waiting helps
@@ -88,6 +89,10 @@ class RegistryError(LakehouseError):
 
 class CatalogError(LakehouseError):
     """The catalog cannot be reached, refuses a registration, or has another table under the name."""
+
+
+class CatalogUnreachableError(CatalogError):
+    """The catalog cannot be reached, which holds for every table; waiting may help."""
 
 
 class TopicError(LakehouseError):

@@ -27,7 +27,7 @@ Answer = tuple[int, dict[str, Any]]
 class UnityServer:
     """The tables that a server has by their full names, and the requests to it, each as method and name.
 
-    ``answer`` is what every request gets instead, with this status, message and address of a redirect, and ``text``
+    ``refused_creations`` are the statuses of the next creations. ``answer`` is what every request gets instead, with this status, message and address of a redirect, and ``text``
     replaces the body of each answer.
     """
 
@@ -39,6 +39,7 @@ class UnityServer:
         self.tokens: set[str | None] = set()
         self.answer: tuple[int, str, str] | None = None
         self.text = ""
+        self.refused_creations = list[int]()
 
     def take_requests(self) -> list[tuple[str, str]]:
         """Return the requests since the last call."""
@@ -52,6 +53,8 @@ class UnityServer:
             return _error(self.answer[0], "ANSWER", self.answer[1])
         if token != f"Bearer {TOKEN}":
             return _error(401, "UNAUTHENTICATED", f"Invalid access token {token}")
+        if method == "POST" and self.refused_creations:
+            return _error(self.refused_creations.pop(0), "REFUSED", "not now")
         if method == "POST" and path == _PATH:
             return self._create(body)
         if method not in ("GET", "DELETE"):

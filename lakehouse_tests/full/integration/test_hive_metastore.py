@@ -76,7 +76,8 @@ def test_a_table_is_registered_changed_and_read_by_its_name(settings: Settings, 
     write(settings, id=["a", "b"], day=pa.array([20_000, None], pa.date32()), price=[1.5, None], nested=nested)
     assert register(settings, uri).differences == ["The list of columns is 'id, price', not 'id, day, price, nested'."]
     write(settings, id=["a", "b"], price=["1.5", None], nested=nested)  # the metastore refuses that by itself
-    assert register(settings, uri).outcome == "updated"
+    update = register(settings, uri)
+    assert (update.outcome, "grant again" in update.note) == ("updated", True)
     assert register(settings, uri).outcome == "unchanged"
     stored_table = open_catalog(settings).read("sales")
     assert stored_table
@@ -97,11 +98,30 @@ def test_a_table_is_registered_changed_and_read_by_its_name(settings: Settings, 
     )
     assert result.returncode == 0, result.stderr[-3000:]
     assert json.loads(result.stdout.splitlines()[-1]) == rows
-    open_catalog(settings).replace(replace(stored_table, table_id="other"))
+    open_catalog(settings).replace(replace(stored_table, table_id="other"), stored_table)
+    with pytest.raises(CatalogError, match=f"modified.*'{stored_table.table_id}'"):
+        open_catalog(settings).replace(stored_table, stored_table)
     other_uri = settings.table_uri("sold")
     shutil.copytree(uri, other_uri)
     with pytest.raises(CatalogError, match="has sales of another lakehouse"):
         register(settings, other_uri)
+
+
+def test_a_refused_type_keeps_the_former_registration(settings: Settings) -> None:
+    uri = settings.table_uri("kept")
+    write_deltalake(uri, pa.table({"id": ["a"], "price": [1.5]}))
+    kept = replace(read_table(settings, uri), name="kept")
+    catalog = open_catalog(settings)
+    assert register_table(catalog, kept).outcome == "created"
+    changed = replace(kept, columns=(kept.columns[0], replace(kept.columns[1], type="variant")))
+    with pytest.raises(CatalogError, match="Invalid column") as caught:
+        register_table(catalog, changed)
+    assert "CREATE DATABASE" not in str(caught.value)
+    stored_table = catalog.read("kept")
+    assert stored_table
+    catalog.replace(replace(stored_table, location=settings.table_uri("moved")), stored_table)
+    assert register_table(catalog, kept).outcome == "updated"
+    assert register_table(catalog, kept).outcome == "unchanged"
 
 
 def test_a_metastore_that_is_away_or_has_no_such_database_is_named(settings: Settings) -> None:

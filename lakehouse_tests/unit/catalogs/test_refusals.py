@@ -1,13 +1,16 @@
 """A catalog that is away, refuses or cannot hold a table: what the error says, and that it shows no token."""
 
 from dataclasses import replace
+from socket import create_server
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from lakehouse.catalogs.register import open_catalog, register_table
+from lakehouse.catalogs.register import Registrable, open_catalog, register_all, register_table
 from lakehouse.errors import CatalogError, SettingsError
 from lakehouse.settings import Settings
+from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse_tests.helpers.unity_server import TOKEN, UnityServer
 from lakehouse_tests.unit.catalogs.conftest import World
 
@@ -32,6 +35,64 @@ def test_glue_has_names_in_lower_case_and_comments_of_255_characters(glue_world:
     assert register_table(glue_world.catalog, sales).outcome == "unchanged"
     first, second, _ = glue_world.read_stored().columns
     assert (first.name, first.type, len(second.comment)) == ("id", "timestamp", 255)
+
+
+def test_glue_has_comments_of_whole_characters_without_control_characters(glue_world: World) -> None:
+    columns = (TableColumn("id", "STRING", f"I\x00d{'😀' * 200}"), TableColumn("price", "DOUBLE", f"{'😀' * 126}..."))
+    sales = glue_world.catalog.fit(glue_world.read_table(columns=columns))
+    assert [column.comment for column in sales.columns[:2]] == [f"I d{'😀' * 124}...", columns[1].doc]
+
+
+def test_glue_refuses_columns_with_control_characters(glue_world: World) -> None:
+    sales = glue_world.read_table()
+    for changes in ({"name": "a\tb"}, {"name": "a", "type": "struct<a\nb:int>"}):
+        columns = (replace(sales.columns[0], **changes),)
+        with pytest.raises(CatalogError, match="Columns of sales have control characters in their names: a"):
+            glue_world.catalog.fit(replace(sales, columns=columns))
+
+
+def test_an_error_of_glue_does_not_show_the_session_token(glue_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = f"It does not match.\n\nThe Canonical String was\nx-amz-security-token:{TOKEN}"
+    answer = (SimpleNamespace(status_code=403), {"Error": {"Code": "InvalidSignatureException", "Message": message}})
+    events = glue_world.catalog._client.meta.events  # type: ignore[attr-defined]
+    events.register("before-call.glue", lambda **_: answer)
+    with pytest.raises(CatalogError, match="answers InvalidSignatureException: It does not match") as caught:
+        glue_world.register()
+    assert TOKEN not in str(caught.value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_GLUE", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", f"{TOKEN}\n.")
+    with pytest.raises(CatalogError, match="AWS Glue cannot be used") as caught:
+        open_catalog(glue_world.settings).read("sales")
+    assert TOKEN not in str(caught.value)
+
+
+def test_a_wrong_address_of_glue_is_named(glue_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_GLUE", "127.0.0.1:1")
+    with pytest.raises(CatalogError, match="Invalid endpoint: 127.0.0.1:1"):
+        open_catalog(glue_world.settings)
+
+
+def test_text_of_a_metastore_that_is_not_utf_8_is_an_error_of_the_catalog() -> None:
+    with create_server(("127.0.0.1", 0)) as server:
+        catalog = open_catalog(Settings(catalog=f"hive://127.0.0.1:{server.getsockname()[1]}/lake"))
+        client = SimpleNamespace(get_table=lambda *_: b"\xff".decode())
+        catalog._client_class = lambda _: client  # type: ignore[attr-defined]
+        with pytest.raises(CatalogError, match="The Hive metastore fails: 'utf-8' codec") as caught:
+            catalog.read("sales")
+    assert type(caught.value) is CatalogError, "it is of this table alone"
+
+
+@pytest.mark.parametrize("catalog", ["unity+http://127.0.0.1:1/main.lake", "hive://127.0.0.1:1/lake", "glue://x/lake"])
+def test_a_catalog_that_is_away_is_asked_once_for_all_tables(
+    catalog: str, glue_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_GLUE", "http://127.0.0.1:1")
+    settings = glue_world.settings.model_copy(update={"catalog": catalog, "catalog_token": None})
+    layout = Layout("sales", settings.table_uri("sales"), "", ())
+    tables = [Registrable(replace(layout, name=name), "") for name in ("sales", "sold")]
+    results, errors = register_all(settings, tables)
+    assert (results, list(errors)) == ([], ["sales", "sold"])
+    assert errors["sales"] is errors["sold"]
 
 
 def test_what_other_programs_wrote_into_glue_stays(glue_world: World, aws: Any) -> None:

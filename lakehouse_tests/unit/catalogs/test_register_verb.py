@@ -56,5 +56,11 @@ def test_a_failure_comes_after_the_other_tables(settings: Settings, aws: Any) ->
     assert (result.code, "sales   created" in result.out) == (main.FAILED, True)
     assert "has a table all_sales that lakehouse did not register" in result.err
     result = lakehouse_says("register", "sales_changes", "all_sales")
-    assert (result.code, "2 registrations failed: sales_changes does not exist yet" in result.err) == (1, True)
+    assert (result.code, "2 registrations failed: sales_changes does not exist" in result.err) == (1, True)
     assert lakehouse_says("register", "sale").code == main.WRONG_USE
+
+
+def test_a_catalog_that_is_away_is_one_error(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_CATALOG", "unity+http://127.0.0.1:1/main.lake")
+    result = lakehouse_says("register")
+    assert (result.code, result.err.count("Unity Catalog cannot be reached")) == (main.FAILED, 1)

@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable, Field, write_deltalake
@@ -60,10 +61,22 @@ def test_an_added_column_and_another_meaning_are_written(world: World) -> None:
 def test_a_table_that_moved_is_still_the_same(world: World) -> None:
     world.register()
     uri, other_uri = world.settings.table_uri("sales"), world.settings.table_uri("sold")
-    shutil.copytree(uri, other_uri)
+    shutil.move(uri, other_uri)
     update = world.register(uri=other_uri)
     assert (update.outcome, len(update.differences)) == ("updated", 1)
     assert world.read_stored().location == f"file://{other_uri}"
+
+
+@pytest.mark.parametrize("former_place", ["whole", "broken"])
+def test_a_copy_does_not_take_over_the_registration(former_place: str, world: World) -> None:
+    world.register()
+    uri, other_uri = world.settings.table_uri("sales"), world.settings.table_uri("sold")
+    shutil.copytree(uri, other_uri)
+    if former_place == "broken":
+        shutil.rmtree(Path(uri) / "_delta_log")
+    with pytest.raises(CatalogError, match="has sales of another lakehouse, in file://.*/sales"):
+        world.register(uri=other_uri)
+    assert world.read_stored().location == f"file://{uri}"
 
 
 def test_a_table_that_was_created_again_is_registered_again(world: World) -> None:

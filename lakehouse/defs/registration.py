@@ -1,24 +1,24 @@
 """The catalog of tables in Dagster: a check of each table, and a job and a sensor that register all of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 import dagster as dg
 
-from lakehouse.catalogs.register import Registrable, open_catalog, register_all, registrable_tables
-from lakehouse.catalogs.registration import Catalog
+from lakehouse.catalogs.register import Registrable, register_all, registrable_tables
 from lakehouse.declaration.vocabulary import fingerprint_of
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import read_finished_runs, reason_to_wait, sensor_location, unfinished_run_of_job
 from lakehouse.defs.specs import CatalogEntry
 from lakehouse.defs.steps import check_result
-from lakehouse.discovery import declared_tables, declared_views
-from lakehouse.errors import LakehouseError
+from lakehouse.discovery import readable_declarations
+from lakehouse.errors import LakehouseError, StoreUnreachableError
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.settings import Settings
 
 CHECK = "registered"
 _TICK_INTERVAL = 60  # seconds between two looks at the tables
+_ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 _DOC = "The catalog of LAKEHOUSE_CATALOG has {0} as it is. If it fails, run lakehouse register {0}."
 
 
@@ -30,23 +30,37 @@ def registered_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(name=f"{entry.table.name}_{CHECK}", specs=specs, can_subset=True)
     def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
         with explained():
-            settings, catalog = lakehouse.settings, open_catalog(lakehouse.settings)
+            settings = lakehouse.settings
         selected_keys = {key.asset_key for key in context.selected_asset_check_keys}
-        for table in registrable_tables(settings, [entry.table]):
-            if entry.key(table.layout.name) in selected_keys:
-                yield check_result(_find_drift(catalog, table), entry.key(table.layout.name))
+        tables = registrable_tables(settings, [entry.table])
+        for name, drift in _find_drift(settings, [t for t in tables if entry.key(t.layout.name) in selected_keys]):
+            yield check_result(drift, entry.key(name))
 
     return check
 
 
-def _find_drift(catalog: Catalog, table: Registrable) -> Finding:
-    name, (results, errors) = table.layout.name, register_all(catalog, [table], check=True)
-    problems = [*map(str, errors), *(difference for result in results for difference in result.differences)]
-    return finding(CHECK, problems, f"the catalog has {name} as it is", f"Correct it: lakehouse register {name}")
+def _find_drift(settings: Settings, tables: Sequence[Registrable]) -> Iterator[tuple[str, Finding]]:
+    results, errors = register_all(settings, tables, check=True)
+    problems = {table.table: table.differences for table in results} | {n: [str(e)] for n, e in errors.items()}
+    for name in (table.layout.name for table in tables):
+        fact, advice = f"the catalog has {name} as it is", f"Correct it: lakehouse register {name}"
+        yield name, finding(CHECK, problems.get(name, ()), fact, advice)
 
 
-def _find_tables(settings: Settings) -> Iterator[Registrable]:
-    return registrable_tables(settings, declared_tables(settings), declared_views(settings))
+def _find_tables(settings: Settings, report: Callable[[LakehouseError], None]) -> Iterator[Registrable]:
+    """Yield what is declared in the files that can be read; ``report`` gets the errors of the others."""
+    declarations = readable_declarations(settings, report)
+    return registrable_tables(settings, declarations.tables, declarations.views)
+
+
+def _read_state(table: Registrable) -> object:
+    """What is to be registered, or the kind of error if the log cannot be read. No store is waited for again."""
+    try:
+        return table.read()
+    except StoreUnreachableError:
+        raise
+    except LakehouseError as error:
+        return type(error).__name__
 
 
 @dg.op(out=dg.Out(dg.Nothing))
@@ -54,12 +68,12 @@ def register_declared_tables(context: dg.OpExecutionContext, lakehouse: Lakehous
     """Register every declared table. A second run writes nothing. If one fails, the others are still registered."""
     with explained():
         settings = lakehouse.settings
-        results, errors = register_all(open_catalog(settings), _find_tables(settings))
+        results, errors = register_all(settings, _find_tables(settings, context.log.warning))
         for table in results:
             log = context.log.warning if table.note else context.log.info
             log(f"{table.table}: {table.outcome}. {' '.join(table.differences)} {table.note}")
         if errors:
-            raise LakehouseError(" ".join(map(str, errors)))
+            raise LakehouseError(" ".join(dict.fromkeys(map(str, errors.values()))))
 
 
 @dg.job(executor_def=dg.in_process_executor, description="Registers all declared tables in the catalog.")
@@ -77,11 +91,11 @@ def register_tables() -> None:
 def register_tables_sensor(
     context: dg.SensorEvaluationContext, lakehouse: LakehouseResource
 ) -> dg.RunRequest | dg.SkipReason:
-    """Request a run after a change, and after a failed run. Looks at the logs of the tables, and asks no catalog."""
+    """Request a run after a change, and after one that did not succeed. Reads the logs of tables, and asks no catalog."""
     settings, instance, job = lakehouse.settings, context.instance, register_tables.name
     location = sensor_location(context)
-    news = fingerprint_of(settings.catalog, *(table.read() for table in _find_tables(settings)))
-    newest_runs = read_finished_runs(instance, job, 1, location)
+    news = fingerprint_of(settings.catalog, *(_read_state(table) for table in _find_tables(settings, lambda _: None)))
+    newest_runs = read_finished_runs(instance, job, 1, location, _ENDED)
     if context.cursor == news and all(run.dagster_run.is_success for run in newest_runs):
         return dg.SkipReason("No news: each table is as it was when it was registered.")
     if unfinished_run_of_job(instance, job, location):

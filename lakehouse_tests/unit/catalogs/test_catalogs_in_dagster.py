@@ -1,5 +1,7 @@
 """A catalog in Dagster: a check of each table, and a sensor that requests a run after a change."""
 
+import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,9 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
+from lakehouse.catalogs.register import Registrable
 from lakehouse.defs.build import build_defs
+from lakehouse.errors import StoreUnreachableError
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.code_locations import sensor_context
 from lakehouse_tests.helpers.declaration_files import declare
@@ -101,6 +105,54 @@ def test_the_check_of_a_table_warns_of_drift_and_of_a_catalog_that_is_away(setti
         assert "that lakehouse did not register" in str(location.check("sales_changes").description)
         job = location.definitions.resolve_job_def("verify_sales")
         assert "sales_registered" in {node.name for node in job.nodes}
+
+
+def test_a_run_that_was_canceled_is_requested_again(settings: Settings) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        location = Location(instance)
+        assert location.tick() == (1, None)
+        instance.create_run_for_job(location.definitions.resolve_job_def(JOB), status=dg.DagsterRunStatus.CANCELED)
+        assert location.tick() == (1, None)
+
+
+def test_a_broken_log_and_a_broken_declaration_stop_no_other_table(settings: Settings, aws: Any) -> None:
+    (Path(str(settings.declarations)) / "broken.py").write_text("1 / 0")
+    (log,) = (Path(settings.table_uri("all_sales")) / "_delta_log").glob("*.json")
+    log.write_text("{")
+    with dg.DagsterInstance.ephemeral() as instance:
+        location = Location(instance)
+        assert location.tick() == (1, None)
+        assert not location.run()
+        assert [table["Name"] for table in aws.get_tables(DatabaseName="lake")["TableList"]] == ["sales"]
+
+
+def test_a_store_that_is_away_is_waited_for_once_in_a_tick(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(table: Registrable) -> None:
+        names.append(table.layout.name)
+        raise StoreUnreachableError("away")
+
+    names: list[str] = []
+    monkeypatch.setattr(Registrable, "read", read)
+    with dg.DagsterInstance.ephemeral() as instance, pytest.raises(StoreUnreachableError):
+        Location(instance).tick()
+    assert names == ["sales"]
+
+
+def test_the_check_warns_if_a_registered_table_does_not_exist(settings: Settings) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        location = Location(instance)
+        location.run()
+        shutil.rmtree(settings.table_uri("sales"))
+        check = location.check("sales")
+        assert (check.passed, "sales does not exist" in str(check.description)) == (False, True)
+
+
+def test_the_check_warns_if_the_catalog_cannot_be_opened(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        monkeypatch.setitem(sys.modules, "boto3", None)
+        check = Location(instance).check("sales")
+        assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
+        assert "pip install 'dagster-lakehouse[glue]'" in str(check.description)
 
 
 @pytest.mark.usefixtures("settings")

@@ -1,6 +1,5 @@
 """Tables in the Data Catalog of AWS Glue, by boto3."""
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -8,14 +7,11 @@ from typing import Any
 from lakehouse.catalogs.hive_tables import HiveTables
 from lakehouse.errors import CatalogError, CatalogUnreachableError, SetupError
 
-_LIMITS = {
-    "connect_timeout": 3,
-    "read_timeout": 10,
-    "retries": {"total_max_attempts": 3, "mode": "standard"},
-}  # seconds
+_RETRIES = {"total_max_attempts": 3, "mode": "standard"}
+_LIMITS = {"connect_timeout": 3, "read_timeout": 10, "retries": _RETRIES}  # seconds
 _ADVICE = (
-    "Nothing was registered; the table itself is not affected. Check the region, the credentials and the permissions"
-    " glue:GetTable, glue:CreateTable and glue:UpdateTable, or run it again later."
+    "The table itself is not affected. Check the region, the credentials and the permissions glue:GetTable,"
+    " glue:CreateTable and glue:UpdateTable, or run it again later."
 )
 
 
@@ -60,16 +56,13 @@ class GlueCatalog(HiveTables):
         try:
             yield
         except ClientError as error:
-            code, message = error.response["Error"]["Code"], _shorten(error.response["Error"].get("Message", ""))
+            code, message = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
+            message = message.partition("\n")[0][:300]  # the next lines quote the request with its token
             database = f"--region {self._region} --database-input Name={self._database}"
             is_missing = creates and code == "EntityNotFoundException"
             action = f"Create the database: aws glue create-database {database}" if is_missing else _ADVICE
             raise CatalogError(f"AWS Glue answers {code}: {message}", where=self.place, action=action) from None
         except (BotoCoreError, ValueError) as error:  # all but the first are about the service, not about a table
             kind = CatalogError if isinstance(error, ParamValidationError) else CatalogUnreachableError
-            raise kind(f"AWS Glue cannot be used: {_shorten(str(error))}", where=self.place, action=_ADVICE) from None
-
-
-def _shorten(message: str) -> str:
-    """The first line without what follows, in which a session token can be."""
-    return re.split("\n|Invalid header", message)[0][:300]
+            fact = f"AWS Glue cannot be used: {str(error).partition('Invalid header')[0]}"  # a token would follow
+            raise kind(fact, where=self.place, action=_ADVICE) from None

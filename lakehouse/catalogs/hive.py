@@ -12,7 +12,6 @@ from lakehouse.errors import CatalogError, CatalogUnreachableError, SetupError
 _MILLISECONDS = 10_000  # for one answer
 _ADVICE = "The table itself is not affected. Correct LAKEHOUSE_CATALOG or the metastore, or run it again later."
 _COMMENT = "comment"  # the property that is the description
-_EXPECTED = "expected_parameter_{}"  # of a condition, which metastores before 2.3.10 and 4.0 ignore
 
 
 class HiveCatalog(HiveTables):
@@ -35,10 +34,10 @@ class HiveCatalog(HiveTables):
             except self._types.NoSuchObjectException:
                 return None
         columns = [{"Name": column.name, "Type": column.type, "Comment": column.comment} for column in table.sd.cols]
-        serde = {"Parameters": table.sd.serdeInfo.parameters}
+        serde = {"Parameters": getattr(table.sd.serdeInfo, "parameters", None) or {}}
         storage = {"Location": table.sd.location, "Columns": columns, "SerdeInfo": serde}
         facts = {"Description": table.parameters.get(_COMMENT), "Owner": table.owner, "Parameters": table.parameters}
-        kind = {"TableType": table.tableType, "PartitionKeys": [key.name for key in table.partitionKeys]}
+        kind = {"TableType": table.tableType, "PartitionKeys": [key.name for key in table.partitionKeys or ()]}
         return {**facts, **kind, "StorageDescriptor": storage}
 
     def put(self, table: Mapping[str, Any], former: Mapping[str, Any] | None) -> str:
@@ -53,8 +52,9 @@ class HiveCatalog(HiveTables):
             if former is None:
                 client.create_table(own_table)
                 return ""
-            condition = {_EXPECTED.format("key"): TABLE_ID, _EXPECTED.format("value"): former["Parameters"][TABLE_ID]}
-            context = self._types.EnvironmentContext(condition)
+            # a condition, which older metastores than 2.3.10 ignore
+            id_ = {"expected_parameter_key": TABLE_ID, "expected_parameter_value": former["Parameters"][TABLE_ID]}
+            context = self._types.EnvironmentContext(id_)
             try:
                 client.alter_table_with_environment_context(self._database, name, own_table, context)
                 return ""
@@ -74,16 +74,9 @@ class HiveCatalog(HiveTables):
         serde = types.SerDeInfo(None, *storage["SerdeInfo"].values())
         formats = (storage["InputFormat"], storage["OutputFormat"])
         descriptor = types.StorageDescriptor(columns, storage["Location"], *formats, False, -1, serde, [], [], {})
-        return types.Table(
-            tableName=table["Name"],
-            dbName=self._database,
-            owner=table["Owner"],
-            createTime=int(time()),
-            sd=descriptor,
-            partitionKeys=table["PartitionKeys"],
-            parameters={**table["Parameters"], _COMMENT: table["Description"]},
-            tableType=table["TableType"],
-        )
+        properties = {**table["Parameters"], _COMMENT: table["Description"]}
+        facts = (table["Name"], self._database, table["Owner"], int(time()), None, None, descriptor)
+        return types.Table(*facts, table["PartitionKeys"], properties, tableType=table["TableType"])
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:

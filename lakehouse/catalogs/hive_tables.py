@@ -38,22 +38,17 @@ class HiveTables(Catalog):
 
         Raises ``CatalogError`` if columns differ only by the case of their names, or have control characters in them.
         """
-        counts = Counter(column.name.lower() for column in registration.columns)
-        if equal_names := [column.name for column in registration.columns if counts[column.name.lower()] > 1]:
-            fact = f"Columns of {registration.name} differ only by case: {', '.join(equal_names)}"
-            action = "The catalog has only lower-case names. Rename one of them."
-            raise CatalogError(fact, where=self.place, action=action)
-        if names := [column.name for column in registration.columns if min(column.name + column.type) < " "]:
-            fact = f"Columns of {registration.name} have control characters in their names: {', '.join(names)}"
-            raise CatalogError(fact, where=self.place, action="The catalog holds none. Rename them.")
-        columns = (
-            RegisteredColumn(
-                column.name.lower(),
-                column.type.replace("timestamp_ntz", "timestamp"),  # the only one that Hive has
-                _short(column.comment, _MOST_CHARACTERS),
-            )
-            for column in registration.columns
-        )
+        counts, columns = Counter(column.name.lower() for column in registration.columns), list[RegisteredColumn]()
+        equal_names = [column.name for column in registration.columns if counts[column.name.lower()] > 1]
+        control_names = [column.name for column in registration.columns if min(column.name + column.type) < " "]
+        for fact, names in ("differ only by case", equal_names), ("have control characters", control_names):
+            if names:
+                action = "The catalog has only lower-case names in one line. Rename them."
+                fact = f"Columns of {registration.name} {fact}: {', '.join(names)}"
+                raise CatalogError(fact, where=self.place, action=action)
+        for column in registration.columns:
+            type_ = column.type.replace("timestamp_ntz", "timestamp")  # the only one that Hive has
+            columns.append(RegisteredColumn(column.name.lower(), type_, _short(column.comment, _MOST_CHARACTERS)))
         return replace(registration, columns=tuple(columns), doc=_short(registration.doc, _MOST_OF_DOC))
 
     def read(self, name: str) -> Registration | None:
@@ -61,20 +56,14 @@ class HiveTables(Catalog):
         table = self.get(name)
         if table is None:
             return None
-        storage = table.get("StorageDescriptor", {})
-        return Registration(
-            name,
-            Store(storage.get("Location") or "").catalog_location,
-            tuple(
-                RegisteredColumn(column["Name"], column.get("Type") or "", column.get("Comment") or "")
-                for column in storage.get("Columns", ())
-            ),
-            table.get("Description") or "",
-            table.get("Owner") or "",
-            table.get("Parameters", {}).get(TABLE_ID, ""),
-            _format(table),
-            table,
+        storage, id_ = table.get("StorageDescriptor", {}), table.get("Parameters", {}).get(TABLE_ID, "")
+        location, owner = Store(storage.get("Location") or "").catalog_location, table.get("Owner") or ""
+        columns = tuple(
+            RegisteredColumn(column["Name"], column.get("Type") or "", column.get("Comment") or "")
+            for column in storage.get("Columns", ())
         )
+        doc = table.get("Description") or ""
+        return Registration(name, location, columns, doc, owner, id_, _format(table, location), table)
 
     def create(self, registration: Registration) -> None:
         """Create the table; ``CatalogError`` says how to create its database if that is missing."""
@@ -82,32 +71,24 @@ class HiveTables(Catalog):
 
     def replace(self, registration: Registration, stored_table: Registration) -> str:
         """Change the table; properties of other programs stay."""
-        former = stored_table.answer
-        return self.put(_table(registration, former.get("Parameters", {})), former)
+        return self.put(_table(registration, stored_table.answer.get("Parameters", {})), stored_table.answer)
 
 
 def _table(registration: Registration, properties: Mapping[str, str]) -> dict[str, Any]:
     columns = [{"Name": column.name, "Type": column.type, "Comment": column.comment} for column in registration.columns]
     serde = {"SerializationLibrary": _SERDE, "Parameters": {"path": registration.location}}  # Spark and Trino read path
-    return {
-        "Name": registration.name,
-        "Description": registration.doc,
-        "Owner": registration.owner,
-        **_TYPE,
-        "Parameters": {**properties, **_PROPERTIES, TABLE_ID: registration.table_id},
-        "StorageDescriptor": {"Columns": columns, "Location": registration.location, **_FORMATS, "SerdeInfo": serde},
-    }
+    storage = {"Columns": columns, "Location": registration.location, **_FORMATS, "SerdeInfo": serde}
+    facts = {"Name": registration.name, "Description": registration.doc, "Owner": registration.owner, **_TYPE}
+    properties = {**properties, **_PROPERTIES, TABLE_ID: registration.table_id}
+    return {**facts, "Parameters": properties, "StorageDescriptor": storage}
 
 
-def _format(table: Mapping[str, Any]) -> str:
+def _format(table: Mapping[str, Any], location: str) -> str:
     """What of a table keeps readers from taking it for one of Delta; ``delta`` if nothing does."""
-    storage = table.get("StorageDescriptor", {})
-    wanted = {**_PROPERTIES, **_TYPE, "path": storage.get("Location")}
-    facts = {**table.get("Parameters", {}), "path": storage.get("SerdeInfo", {}).get("Parameters", {}).get("path")}
-    facts |= {name: table.get(name, value) for name, value in _TYPE.items()}
-    return (
-        ", ".join(f"{name} {facts.get(name)}" for name, value in wanted.items() if facts.get(name) != value) or "delta"
-    )
+    serde = table.get("StorageDescriptor", {}).get("SerdeInfo", {})
+    wanted = {**_PROPERTIES, **_TYPE, "path": location}
+    facts = {**_TYPE, **table, **table.get("Parameters", {}), "path": serde.get("Parameters", {}).get("path")}
+    return ", ".join(f"{name} {facts.get(name)}" for name in wanted if facts.get(name) != wanted[name]) or "delta"
 
 
 def _short(text: str, length: int) -> str:

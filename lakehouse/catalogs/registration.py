@@ -15,7 +15,6 @@ from lakehouse.storage.layout import Layout
 TABLE_ID = "lakehouse.table_id"
 """The property with the id that Delta gave the table; only registrations of lakehouse have it."""
 RECREATED = "It was deleted and created again in the catalog: grant again what was granted on it."
-"""What to do after a replacement that keeps no grants."""
 _NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 
 
@@ -58,12 +57,9 @@ class Registration:
 
     @property
     def _facts(self) -> dict[str, object]:
-        facts: dict[str, object] = {"location": self.location, "table id": self.table_id, "owner": self.owner}
-        facts |= {
-            "format": self.format,
-            "description": self.doc,
-            "list of columns": ", ".join(column.name for column in self.columns),
-        }
+        facts: dict[str, object] = {"location": self.location, "table id": self.table_id, "format": self.format}
+        names = ", ".join(column.name for column in self.columns)
+        facts |= {"owner": self.owner, "description": self.doc, "list of columns": names}
         for column in self.columns:
             facts |= {f"type of {column.name}": column.type, f"comment of {column.name}": column.comment}
             facts[f"rule that {column.name} may be NULL"] = column.nullable

@@ -16,6 +16,7 @@ from lakehouse.errors.causes import in_time
 from lakehouse.settings.store import Store
 
 _SECONDS = 10.0  # for one answer
+_KIND = {"table_type": "EXTERNAL", "data_source_format": "DELTA"}
 _NOT_FOUND, _REFUSALS, _REDIRECTS = 404, (401, 403), 300
 _RIGHTS = "Set LAKEHOUSE_CATALOG_TOKEN to a token with USE CATALOG, USE SCHEMA, CREATE TABLE and CREATE EXTERNAL TABLE."
 _LATER = "The table itself is not affected. Correct LAKEHOUSE_CATALOG, or run it again later."
@@ -43,30 +44,21 @@ class UnityCatalog(Catalog):
         if table is None:
             return None
         columns = sorted(table.get("columns") or (), key=lambda column: column.get("position", 0))
-        kind = f"{table.get('table_type')} {table.get('data_source_format')}"
-        return Registration(
-            name,
-            Store(table.get("storage_location") or "").catalog_location,
-            tuple(
-                RegisteredColumn(c["name"], c.get("type_text", ""), c.get("comment") or "", c.get("nullable", True))
-                for c in columns
-            ),
-            table.get("comment") or "",
-            None,
-            (table.get("properties") or {}).get(TABLE_ID, ""),
-            "delta" if kind == "EXTERNAL DELTA" else kind,
-            table,
+        own_columns = tuple(
+            RegisteredColumn(c["name"], c.get("type_text", ""), c.get("comment") or "", c.get("nullable", True))
+            for c in columns
         )
+        location, doc = Store(table.get("storage_location") or "").catalog_location, table.get("comment") or ""
+        id_ = (table.get("properties") or {}).get(TABLE_ID, "")
+        format_ = " ".join(f"{name} {table.get(name)}" for name in _KIND if table.get(name) != _KIND[name]) or "delta"
+        return Registration(name, location, own_columns, doc, None, id_, format_, table)
 
     def create(self, registration: Registration) -> None:
         """Create the table; ``CatalogError`` if the schema is missing, or if another table has the location."""
         self._post(self._body(registration))
 
     def replace(self, registration: Registration, stored_table: Registration) -> str:
-        """Delete the table and create it again. If that is interrupted, the next run creates it.
-
-        If the server refuses it, the former registration is created again.
-        """
+        """Delete the table, and create it again, or the former one if that is refused. The next run repairs the rest."""
         body = self._body(registration)
         self._ask("DELETE", registration.name)
         try:
@@ -82,17 +74,10 @@ class UnityCatalog(Catalog):
 
     def _body(self, registration: Registration) -> dict[str, Any]:
         catalog, _, schema = self._schema.partition(".")
-        return {
-            "name": registration.name,
-            "catalog_name": catalog,
-            "schema_name": schema,
-            "table_type": "EXTERNAL",
-            "data_source_format": "DELTA",
-            "columns": [_column(place, column) for place, column in enumerate(registration.columns)],
-            "storage_location": registration.location,
-            "comment": registration.doc,
-            "properties": {TABLE_ID: registration.table_id},
-        }
+        names = {"name": registration.name, "catalog_name": catalog, "schema_name": schema}
+        columns = [_column(place, column) for place, column in enumerate(registration.columns)]
+        facts = {"comment": registration.doc, "properties": {TABLE_ID: registration.table_id}, "columns": columns}
+        return names | _KIND | facts | {"storage_location": registration.location}
 
     def _post(self, body: dict[str, Any]) -> None:
         if self._ask("POST", body=body) is None:
@@ -130,12 +115,6 @@ class UnityCatalog(Catalog):
 def _column(position: int, column: RegisteredColumn) -> dict[str, Any]:
     delta_type = column.field["type"]
     kind = delta_type if isinstance(delta_type, str) else delta_type["type"]
-    return {
-        "name": column.name,
-        "type_text": column.type,
-        "type_json": json.dumps(column.field),
-        "type_name": "INT" if kind == "integer" else kind.partition("(")[0].upper(),
-        "position": position,
-        "nullable": column.nullable,
-        "comment": column.comment,
-    }
+    type_name = "INT" if kind == "integer" else kind.partition("(")[0].upper()
+    types = {"type_name": type_name, "type_text": column.type, "type_json": json.dumps(column.field)}
+    return types | {"name": column.name, "position": position, "nullable": column.nullable, "comment": column.comment}

@@ -91,7 +91,7 @@ def register_tables() -> None:
 def register_tables_sensor(
     context: dg.SensorEvaluationContext, lakehouse: LakehouseResource
 ) -> dg.RunRequest | dg.SkipReason:
-    """Request a run after a change, and after one that did not succeed. Reads the logs of tables, and asks no catalog."""
+    """Request a run after a change, and until one succeeds. Reads the logs of the tables, and asks no catalog."""
     settings, instance, job = lakehouse.settings, context.instance, register_tables.name
     location = sensor_location(context)
     news = fingerprint_of(settings.catalog, *(_read_state(table) for table in _find_tables(settings, lambda _: None)))

@@ -55,9 +55,7 @@ class LakehouseError(Exception):
     """
 
     def __init__(self, what: str, *, where: str = "", action: str = "") -> None:
-        self.what = what
-        self.where = where
-        self.action = action
+        self.what, self.where, self.action = what, where, action
         place = f" ({where})" if where else ""
         advice = f" {action}" if action else ""
         super().__init__(printable(f"{what.rstrip('.')}{place}.{advice}"))
@@ -88,7 +86,7 @@ class RegistryError(LakehouseError):
 
 
 class CatalogError(LakehouseError):
-    """The catalog cannot be reached, refuses a registration, or has another table under the name."""
+    """The catalog refuses a registration, or has another table under the name."""
 
 
 class CatalogUnreachableError(CatalogError):

@@ -27,8 +27,8 @@ Answer = tuple[int, dict[str, Any]]
 class UnityServer:
     """The tables that a server has by their full names, and the requests to it, each as method and name.
 
-    ``refused_creations`` are the statuses of the next creations. ``answer`` is what every request gets instead, with this status, message and address of a redirect, and ``text``
-    replaces the body of each answer.
+    ``answer`` is what every request gets instead, with this status, message and address of a redirect, and ``text``
+    replaces the body of each answer. ``refused_creations`` are the statuses that the next creations get.
     """
 
     def __init__(self) -> None:
@@ -53,10 +53,9 @@ class UnityServer:
             return _error(self.answer[0], "ANSWER", self.answer[1])
         if token != f"Bearer {TOKEN}":
             return _error(401, "UNAUTHENTICATED", f"Invalid access token {token}")
-        if method == "POST" and self.refused_creations:
-            return _error(self.refused_creations.pop(0), "REFUSED", "not now")
         if method == "POST" and path == _PATH:
-            return self._create(body)
+            statuses = self.refused_creations
+            return _error(statuses.pop(0), "REFUSED", "not now") if statuses else self._create(body)
         if method not in ("GET", "DELETE"):
             return _error(405, "METHOD_NOT_ALLOWED", method)
         if name not in self.tables:

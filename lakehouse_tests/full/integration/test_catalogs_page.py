@@ -19,7 +19,8 @@ PAGE = HOW_TO / "catalogs.md"
 @pytest.fixture
 def glue() -> Iterator[tuple[str, Any]]:
     with glue_server() as (address, client):
-        (database,) = re.findall(r"aws glue create-database --database-input Name=(\w+)", PAGE.read_text("utf-8"))
+        command = r"aws glue create-database --region REGION --database-input Name=(\w+)"
+        (database,) = re.findall(command, PAGE.read_text("utf-8"))
         client.create_database(DatabaseInput={"Name": database})
         yield address, client
 

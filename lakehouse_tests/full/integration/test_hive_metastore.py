@@ -110,18 +110,18 @@ def test_a_table_is_registered_changed_and_read_by_its_name(settings: Settings, 
 def test_a_refused_type_keeps_the_former_registration(settings: Settings) -> None:
     uri = settings.table_uri("kept")
     write_deltalake(uri, pa.table({"id": ["a"], "price": [1.5]}))
-    kept = replace(read_table(settings, uri), name="kept")
+    registration = replace(read_table(settings, uri), name="kept")
     catalog = open_catalog(settings)
-    assert register_table(catalog, kept).outcome == "created"
-    changed = replace(kept, columns=(kept.columns[0], replace(kept.columns[1], type="variant")))
+    assert register_table(catalog, registration).outcome == "created"
+    changed = replace(registration, columns=(registration.columns[0], replace(registration.columns[1], type="variant")))
     with pytest.raises(CatalogError, match="Invalid column") as caught:
         register_table(catalog, changed)
     assert "CREATE DATABASE" not in str(caught.value)
     stored_table = catalog.read("kept")
     assert stored_table
     catalog.replace(replace(stored_table, location=settings.table_uri("moved")), stored_table)
-    assert register_table(catalog, kept).outcome == "updated"
-    assert register_table(catalog, kept).outcome == "unchanged"
+    assert register_table(catalog, registration).outcome == "updated"
+    assert register_table(catalog, registration).outcome == "unchanged"
 
 
 def test_a_metastore_that_is_away_or_has_no_such_database_is_named(settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""What other programs do in a catalog: kinds that are no table of Delta, races, and refused replacements."""
+"""What other programs do in a catalog: other kinds of tables, races, and replacements that a server refuses."""
 
 from dataclasses import replace
 from typing import Any

@@ -33,10 +33,9 @@ class GlueCatalog(HiveTables):
         """Return a table by one request."""
         with self._explained():
             try:
-                table: Mapping[str, Any] = self._client.get_table(DatabaseName=self._database, Name=name)["Table"]
+                return dict(self._client.get_table(DatabaseName=self._database, Name=name)["Table"])
             except self._client.exceptions.EntityNotFoundException:
                 return None
-            return table
 
     def put(self, table: Mapping[str, Any], former: Mapping[str, Any] | None) -> str:
         """Create a table, or change this version of it without keeping a copy. Nothing is left to do."""

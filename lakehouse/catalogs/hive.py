@@ -41,18 +41,15 @@ class HiveCatalog(HiveTables):
         return {**facts, **kind, "StorageDescriptor": storage}
 
     def put(self, table: Mapping[str, Any], former: Mapping[str, Any] | None) -> str:
-        """Create a table, or change it if it still has the former id. Its files are never deleted.
+        """Create a table, or change it if it still has the former id, which metastores before 2.3.10 do not compare.
 
-        The metastore compares types by position, and refuses some changes of columns: then it is created again.
+        The metastore compares types by position, and refuses some changes of columns: then it creates the table again.
         """
-        from thrift.Thrift import TException  # noqa: PLC0415 - an optional package
-
         name, own_table = table["Name"], self._own_table(table)
         with self._connected() as client:
             if former is None:
                 client.create_table(own_table)
                 return ""
-            # a condition, which older metastores than 2.3.10 ignore
             id_ = {"expected_parameter_key": TABLE_ID, "expected_parameter_value": former["Parameters"][TABLE_ID]}
             context = self._types.EnvironmentContext(id_)
             try:
@@ -63,7 +60,7 @@ class HiveCatalog(HiveTables):
                 client.drop_table(self._database, name, deleteData=False)
             try:
                 client.create_table(own_table)
-            except TException:
+            except self._types.TException:
                 client.create_table(former_table)
                 raise
         return RECREATED
@@ -81,7 +78,6 @@ class HiveCatalog(HiveTables):
     @contextmanager
     def _connected(self) -> Iterator[Any]:
         from thrift.protocol.TBinaryProtocol import TBinaryProtocol  # noqa: PLC0415 - an optional package
-        from thrift.Thrift import TException  # noqa: PLC0415 - as above
         from thrift.transport import TSocket, TTransport  # noqa: PLC0415 - as above
 
         socket = TSocket.TSocket(*self._address)
@@ -90,7 +86,7 @@ class HiveCatalog(HiveTables):
         try:
             transport.open()
             yield self._client_class(TBinaryProtocol(transport))
-        except (TException, OSError, EOFError, ValueError) as error:
+        except (self._types.TException, OSError, EOFError, ValueError) as error:
             fact = f"The Hive metastore fails: {getattr(error, 'message', None) or error}"
             is_missing = isinstance(error, self._types.InvalidObjectException) and "Invalid column" not in fact
             action = f"Create the database there: CREATE DATABASE {self._database}" if is_missing else _ADVICE

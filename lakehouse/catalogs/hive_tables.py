@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lakehouse.catalogs.registration import TABLE_ID, Catalog, RegisteredColumn, Registration
+from lakehouse.catalogs.registration import TABLE_ID, Catalog, RegisteredColumn, Registration, read_format
 from lakehouse.errors import CatalogError
 from lakehouse.settings.store import Store
 
@@ -43,9 +43,9 @@ class HiveTables(Catalog):
         control_names = [column.name for column in registration.columns if min(column.name + column.type) < " "]
         for fact, names in ("differ only by case", equal_names), ("have control characters", control_names):
             if names:
+                what = f"Columns of {registration.name} {fact}: {', '.join(names)}"
                 action = "The catalog has only lower-case names in one line. Rename them."
-                fact = f"Columns of {registration.name} {fact}: {', '.join(names)}"
-                raise CatalogError(fact, where=self.place, action=action)
+                raise CatalogError(what, where=self.place, action=action)
         for column in registration.columns:
             type_ = column.type.replace("timestamp_ntz", "timestamp")  # the only one that Hive has
             columns.append(RegisteredColumn(column.name.lower(), type_, _short(column.comment, _MOST_CHARACTERS)))
@@ -62,8 +62,10 @@ class HiveTables(Catalog):
             RegisteredColumn(column["Name"], column.get("Type") or "", column.get("Comment") or "")
             for column in storage.get("Columns", ())
         )
-        doc = table.get("Description") or ""
-        return Registration(name, location, columns, doc, owner, id_, _format(table, location), table)
+        path = storage.get("SerdeInfo", {}).get("Parameters", {}).get("path")
+        facts = {**_TYPE, **table, **table.get("Parameters", {}), "path": path}
+        format_ = read_format(facts, {**_PROPERTIES, **_TYPE, "path": location})
+        return Registration(name, location, columns, table.get("Description") or "", owner, id_, format_, table)
 
     def create(self, registration: Registration) -> None:
         """Create the table; ``CatalogError`` says how to create its database if that is missing."""
@@ -81,14 +83,6 @@ def _table(registration: Registration, properties: Mapping[str, str]) -> dict[st
     facts = {"Name": registration.name, "Description": registration.doc, "Owner": registration.owner, **_TYPE}
     properties = {**properties, **_PROPERTIES, TABLE_ID: registration.table_id}
     return {**facts, "Parameters": properties, "StorageDescriptor": storage}
-
-
-def _format(table: Mapping[str, Any], location: str) -> str:
-    """What of a table keeps readers from taking it for one of Delta; ``delta`` if nothing does."""
-    serde = table.get("StorageDescriptor", {}).get("SerdeInfo", {})
-    wanted = {**_PROPERTIES, **_TYPE, "path": location}
-    facts = {**_TYPE, **table, **table.get("Parameters", {}), "path": serde.get("Parameters", {}).get("path")}
-    return ", ".join(f"{name} {facts.get(name)}" for name in wanted if facts.get(name) != wanted[name]) or "delta"
 
 
 def _short(text: str, length: int) -> str:

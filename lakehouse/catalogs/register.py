@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 from urllib.parse import urlsplit
 
 from lakehouse.catalogs.glue import GlueCatalog
 from lakehouse.catalogs.hive import HiveCatalog
-from lakehouse.catalogs.registration import Catalog, Registration, read_registration
+from lakehouse.catalogs.registration import Catalog, Registrable, Registration
 from lakehouse.catalogs.unity import UnityCatalog
 from lakehouse.declaration import StreamTable, View
 from lakehouse.errors import CatalogError, CatalogUnreachableError, LakehouseError, SettingsError, TableError
@@ -16,18 +15,6 @@ from lakehouse.ledger.log import open_table
 from lakehouse.operations.planned_changes import layouts_of
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout
-
-
-@dataclass(frozen=True)
-class Registrable:
-    """A declared table with its owner."""
-
-    layout: Layout
-    owner: str
-
-    def read(self) -> Registration | None:
-        """Return what is to be registered; ``None`` if the table does not exist yet."""
-        return read_registration(self.layout, self.owner)
 
 
 @dataclass(frozen=True)
@@ -80,11 +67,10 @@ def register_table(catalog: Catalog, registration: Registration, *, check: bool 
     if stored_table is not None:
         _require_own(catalog, wanted_table, stored_table)
     differences = ["It is not registered."] if stored_table is None else wanted_table.differences(stored_table)
-    result = partial(RegisteredTable, wanted_table.name, differences)
     if check or not differences:
-        return result("differs" if differences else "unchanged")
+        return RegisteredTable(wanted_table.name, differences, "differs" if differences else "unchanged")
     if stored_table is not None:
-        return result("updated", catalog.replace(wanted_table, stored_table))
+        return RegisteredTable(wanted_table.name, differences, "updated", catalog.replace(wanted_table, stored_table))
     try:
         catalog.create(wanted_table)
     except CatalogError:
@@ -92,7 +78,7 @@ def register_table(catalog: Catalog, registration: Registration, *, check: bool 
         if stored_table is None or wanted_table.differences(stored_table):
             raise
         return RegisteredTable(wanted_table.name, [], "unchanged")  # another process was faster
-    return result("created")
+    return RegisteredTable(wanted_table.name, differences, "created")
 
 
 def register_all(

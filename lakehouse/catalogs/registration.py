@@ -1,7 +1,6 @@
 """What a catalog has of a table, made from the table's log and its declaration, and how two of them differ."""
 
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -67,10 +66,7 @@ class Registration:
 
 
 class Catalog(ABC):
-    """A catalog of the settings, which ``place`` names in errors.
-
-    Each method raises ``CatalogError`` if it refuses, or ``CatalogUnreachableError``.
-    """
+    """A catalog, which ``place`` names in errors: ``CatalogUnreachableError``, or ``CatalogError`` if it refuses."""
 
     place: str
 
@@ -91,23 +87,35 @@ class Catalog(ABC):
         """Write it in place of one that ``read`` returned; return what to do then, empty if nothing was lost."""
 
 
-def read_registration(layout: Layout, owner: str) -> Registration | None:
-    """Return what the newest version of a table says, with the declared meanings; ``None`` if there is no table.
+@dataclass(frozen=True)
+class Registrable:
+    """A declared table with its owner."""
 
-    Raises ``TableError`` if its log cannot be read.
-    """
-    table = open_table(layout.uri)
-    if table is None:
-        return None
-    with log_failures(layout.uri):
-        fields, table_id = json.loads(table.schema().to_json())["fields"], str(table.metadata().id)
-    docs = {column.name: column.doc for column in layout.columns}
-    columns = []
-    for part in fields:
-        comment = _flat(part["metadata"].get("comment") or docs.get(part["name"], ""))
-        columns.append(RegisteredColumn(part["name"], type_text(part["type"]), comment, part["nullable"], part))
-    location = Store(layout.uri).catalog_location
-    return Registration(layout.name, location, tuple(columns), _flat(layout.doc), owner, table_id)
+    layout: Layout
+    owner: str
+
+    def read(self) -> Registration | None:
+        """Return what its newest version says, with the declared meanings; ``None`` if there is no table.
+
+        Raises ``TableError`` if its log cannot be read.
+        """
+        table = open_table(self.layout.uri)
+        if table is None:
+            return None
+        with log_failures(self.layout.uri):
+            fields, table_id = json.loads(table.schema().to_json())["fields"], str(table.metadata().id)
+        docs = {column.name: column.doc for column in self.layout.columns}
+        columns = []
+        for part in fields:
+            comment = _flat(part["metadata"].get("comment") or docs.get(part["name"], ""))
+            columns.append(RegisteredColumn(part["name"], type_text(part["type"]), comment, part["nullable"], part))
+        location = Store(self.layout.uri).catalog_location
+        return Registration(self.layout.name, location, tuple(columns), _flat(self.layout.doc), self.owner, table_id)
+
+
+def read_format(facts: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """Say which facts of a table keep readers from taking it for one of Delta; ``delta`` if none does."""
+    return ", ".join(f"{name} {facts.get(name)}" for name in wanted if facts.get(name) != wanted[name]) or "delta"
 
 
 def type_text(type_: Any) -> str:
@@ -122,4 +130,4 @@ def type_text(type_: Any) -> str:
 
 def _flat(text: str) -> str:
     """The text in one line: some catalogs hold no control characters."""
-    return " ".join(re.sub(r"[\x00-\x1f]", " ", text).split())
+    return " ".join("".join(character if character >= " " else " " for character in text).split())

@@ -10,7 +10,7 @@ from typing import Any
 import requests
 from urllib3.exceptions import HTTPError
 
-from lakehouse.catalogs.registration import RECREATED, TABLE_ID, Catalog, RegisteredColumn, Registration
+from lakehouse.catalogs.registration import RECREATED, TABLE_ID, Catalog, RegisteredColumn, Registration, read_format
 from lakehouse.errors import CatalogError, CatalogUnreachableError
 from lakehouse.errors.causes import in_time
 from lakehouse.settings.store import Store
@@ -50,15 +50,14 @@ class UnityCatalog(Catalog):
         )
         location, doc = Store(table.get("storage_location") or "").catalog_location, table.get("comment") or ""
         id_ = (table.get("properties") or {}).get(TABLE_ID, "")
-        format_ = " ".join(f"{name} {table.get(name)}" for name in _KIND if table.get(name) != _KIND[name]) or "delta"
-        return Registration(name, location, own_columns, doc, None, id_, format_, table)
+        return Registration(name, location, own_columns, doc, None, id_, read_format(table, _KIND), table)
 
     def create(self, registration: Registration) -> None:
         """Create the table; ``CatalogError`` if the schema is missing, or if another table has the location."""
         self._post(self._body(registration))
 
     def replace(self, registration: Registration, stored_table: Registration) -> str:
-        """Delete the table, and create it again, or the former one if that is refused. The next run repairs the rest."""
+        """Delete the table and create it again, or the former one if that is refused. The next run creates the rest."""
         body = self._body(registration)
         self._ask("DELETE", registration.name)
         try:
@@ -86,17 +85,16 @@ class UnityCatalog(Catalog):
 
     def _ask(self, method: str, name: str = "", body: Any = None) -> Any:
         """Return the answer to one request; ``None`` if it says that something does not exist."""
-        path = f"/{self._schema}.{name}" if name else ""
+        address = f"{self._tables}/{self._schema}.{name}" if name else self._tables
         # no redirect is followed: another address must not get the token
-        send = partial(self._session.request, method, self._tables + path, json=body, allow_redirects=False)
+        send = partial(self._session.request, method, address, json=body, allow_redirects=False)
         try:
             answer = in_time(lambda: send(timeout=_SECONDS), 2 * _SECONDS)
         except (requests.exceptions.RequestException, HTTPError, OSError, ValueError) as error:
-            # the text of these would reveal the token
-            is_of_token = isinstance(error, (requests.exceptions.InvalidHeader, UnicodeError))
+            is_of_token = isinstance(error, (requests.exceptions.InvalidHeader, UnicodeError))  # whose text reveals it
             text, action = (type(error).__name__, _RIGHTS) if is_of_token else (str(error)[:300], _LATER)
-            fact = f"Unity Catalog cannot be reached: {text}"
-            raise CatalogUnreachableError(fact, where=self.place, action=action) from None
+            what = f"Unity Catalog cannot be reached: {text}"
+            raise CatalogUnreachableError(what, where=self.place, action=action) from None
         if answer.status_code == _NOT_FOUND:
             return None
         content: Any = {}
@@ -108,13 +106,12 @@ class UnityCatalog(Catalog):
         message = str(content.get("message", "")) if isinstance(content, dict) else ""
         message = message.replace(self._token or "\0", "***")[:300]
         action = _RIGHTS if answer.status_code in _REFUSALS else _LATER
-        fact = f"Unity Catalog answers with {answer.status_code}: {message}"
-        raise CatalogError(fact, where=self.place, action=action)
+        what = f"Unity Catalog answers with {answer.status_code}: {message}"
+        raise CatalogError(what, where=self.place, action=action)
 
 
 def _column(position: int, column: RegisteredColumn) -> dict[str, Any]:
-    delta_type = column.field["type"]
-    kind = delta_type if isinstance(delta_type, str) else delta_type["type"]
+    kind = type_ if isinstance(type_ := column.field["type"], str) else type_["type"]
     type_name = "INT" if kind == "integer" else kind.partition("(")[0].upper()
     types = {"type_name": type_name, "type_text": column.type, "type_json": json.dumps(column.field)}
     return types | {"name": column.name, "position": position, "nullable": column.nullable, "comment": column.comment}

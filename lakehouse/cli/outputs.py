@@ -12,7 +12,7 @@ from lakehouse.cli.table_session import broker_of, load_settings
 from lakehouse.errors import LakehouseError, SetupError
 
 if TYPE_CHECKING:
-    from lakehouse.catalogs.register import Registrable
+    from lakehouse.catalogs.registration import Registrable
     from lakehouse.declaration import View
     from lakehouse.declaration.sink import Outlet
     from lakehouse.exports.exporter import OutletUpdate

@@ -1,11 +1,12 @@
 """The catalog of tables in Dagster: a check of each table, and a job and a sensor that register all of them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import dagster as dg
 
-from lakehouse.catalogs.register import Registrable, register_all, registrable_tables
+from lakehouse.catalogs.register import register_all, registrable_tables
+from lakehouse.catalogs.registration import Registrable
 from lakehouse.declaration.vocabulary import fingerprint_of
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import read_finished_runs, reason_to_wait, sensor_location, unfinished_run_of_job
@@ -13,7 +14,7 @@ from lakehouse.defs.specs import CatalogEntry
 from lakehouse.defs.steps import check_result
 from lakehouse.discovery import readable_declarations
 from lakehouse.errors import LakehouseError, StoreUnreachableError
-from lakehouse.ledger.audit import Finding, finding
+from lakehouse.ledger.audit import finding
 from lakehouse.settings import Settings
 
 CHECK = "registered"
@@ -32,23 +33,17 @@ def registered_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
         with explained():
             settings = lakehouse.settings
         selected_keys = {key.asset_key for key in context.selected_asset_check_keys}
-        tables = registrable_tables(settings, [entry.table])
-        for name, drift in _find_drift(settings, [t for t in tables if entry.key(t.layout.name) in selected_keys]):
-            yield check_result(drift, entry.key(name))
+        tables = [t for t in registrable_tables(settings, [entry.table]) if entry.key(t.layout.name) in selected_keys]
+        results, errors = register_all(settings, tables, check=True)
+        problems = {table.table: table.differences for table in results} | {n: [str(e)] for n, e in errors.items()}
+        for name in (table.layout.name for table in tables):
+            fact, advice = f"the catalog has {name} as it is", f"Correct it: lakehouse register {name}"
+            yield check_result(finding(CHECK, problems.get(name, ()), fact, advice), entry.key(name))
 
     return check
 
 
-def _find_drift(settings: Settings, tables: Sequence[Registrable]) -> Iterator[tuple[str, Finding]]:
-    results, errors = register_all(settings, tables, check=True)
-    problems = {table.table: table.differences for table in results} | {n: [str(e)] for n, e in errors.items()}
-    for name in (table.layout.name for table in tables):
-        fact, advice = f"the catalog has {name} as it is", f"Correct it: lakehouse register {name}"
-        yield name, finding(CHECK, problems.get(name, ()), fact, advice)
-
-
 def _find_tables(settings: Settings, report: Callable[[LakehouseError], None]) -> Iterator[Registrable]:
-    """Yield what is declared in the files that can be read; ``report`` gets the errors of the others."""
     declarations = readable_declarations(settings, report)
     return registrable_tables(settings, declarations.tables, declarations.views)
 

@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.catalogs.register import RegisteredTable, open_catalog, register_table
-from lakehouse.catalogs.registration import Registration, read_registration
+from lakehouse.catalogs.registration import Registrable, Registration
 from lakehouse.errors import CatalogError
 from lakehouse.query.connections import connect
 from lakehouse.settings import Settings
@@ -59,7 +59,7 @@ def write(settings: Settings, **columns: list[Any]) -> str:
 
 def read_table(settings: Settings, uri: str) -> Registration:
     columns = [TableColumn(name, "STRING", doc) for name, doc in DOCS.items()]
-    registration = read_registration(Layout("sales", uri, "Sales.", columns), "team:shop")
+    registration = Registrable(Layout("sales", uri, "Sales.", columns), "team:shop").read()
     assert registration
     return registration
 

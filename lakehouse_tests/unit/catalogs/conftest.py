@@ -10,7 +10,7 @@ import pytest
 from moto import mock_aws
 
 from lakehouse.catalogs.register import RegisteredTable, open_catalog, register_table
-from lakehouse.catalogs.registration import Catalog, Registration, read_registration
+from lakehouse.catalogs.registration import Catalog, Registrable, Registration
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse_tests.helpers.tables.exported import append, day
@@ -29,7 +29,7 @@ class World:
 
     def read_table(self, **changes: Any) -> Registration:
         options = {"uri": self.settings.table_uri("sales"), "doc": "Sales\nof a shop.", "columns": COLUMNS} | changes
-        registration = read_registration(Layout("sales", **options), "team:shop")
+        registration = Registrable(Layout("sales", **options), "team:shop").read()
         assert registration
         return registration
 

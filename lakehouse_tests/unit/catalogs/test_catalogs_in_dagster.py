@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
-from lakehouse.catalogs.register import Registrable
+from lakehouse.catalogs.registration import Registrable
 from lakehouse.defs.build import build_defs
 from lakehouse.errors import StoreUnreachableError
 from lakehouse.settings import Settings

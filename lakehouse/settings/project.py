@@ -1,9 +1,12 @@
-"""The project: its folder, whose ``pyproject.toml`` names the declarations, and the variables of its ``.env``."""
+"""The project: its folder, whose ``pyproject.toml`` names the declarations, and the variables of its ``.env``.
+
+Also what is said of a variable that is wrong or unknown.
+"""
 
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -12,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dotenv.parser import Original, parse_stream
+from pydantic.fields import FieldInfo
 
 from lakehouse.errors import SettingsError
 
@@ -26,6 +30,14 @@ ADVICE = "Correct it in the environment or in .env. The page Settings of the doc
 # Kubernetes sets these in every container if the namespace has a service called "lakehouse"
 _SET_BY_KUBERNETES = re.compile(PREFIX + r"(SERVICE_HOST|SERVICE_PORT\w*|PORT(_\d+_\w+)?)")
 _NAME = re.compile(r"[\w-]+", re.ASCII)
+_CAUSES = {
+    "value_error": "{error}",
+    "literal_error": "it must be {expected}",
+    "bool_parsing": "it must be true or false",
+}
+"""Our sentence for each type of error that pydantic has for a text; ``value_error`` is one of our own rules."""
+_WRONG_TYPE = "it must be text"
+"""For values that a program passes: a variable is always text."""
 
 
 def find_project() -> Path | None:
@@ -189,6 +201,25 @@ def _line_number(original: Original) -> int:
     """The number of the line with the name: the parser counts from the empty lines before it."""
     text = original.string
     return original.line + text[: len(text) - len(text.lstrip())].count("\n")
+
+
+def variable_of(name: str) -> str:
+    """The variable of a setting."""
+    return f"{PREFIX}{name.upper()}"
+
+
+def describe_error(error: Any, fields: Mapping[str, FieldInfo]) -> str:
+    """Name the variable, its value unless that may be a secret, the cause, and what the setting is for."""
+    cause = _CAUSES.get(error["type"], _WRONG_TYPE).format(**error.get("ctx", {}))
+    if not error["loc"]:
+        return cause  # a rule about several settings names them itself
+    name = str(error["loc"][0]).removeprefix(PREFIX.lower())
+    field = fields[name]
+    value = str(error["input"])
+    is_pasted_key = "-----BEGIN" in value  # the user set the key itself, not its file
+    is_hidden = "SecretStr" in repr(field.annotation) or name == "tables" or is_pasted_key or {"@", "?"} & {*value}
+    shown_value = "" if is_hidden else f"={value!r}"
+    return f"{variable_of(name)}{shown_value} cannot be used: {cause}. {field.description}"
 
 
 def _has_prefix(name: str) -> bool:

@@ -1,6 +1,6 @@
 """The project: its folder, whose ``pyproject.toml`` names the declarations, and the variables of its ``.env``.
 
-Also what is said of a variable that is wrong or unknown.
+Also the errors of a variable that is wrong or unknown.
 """
 
 import os

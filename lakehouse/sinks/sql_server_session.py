@@ -163,7 +163,7 @@ def _lock_error(sink: Sink, seconds: int) -> LockedError:
 
 def _error_of(sink: Sink, address: SplitResult, error: Exception) -> TableError:
     error = error.__cause__ if isinstance(error.__cause__, Exception) else error  # of a login that took too long
-    message = error.strerror if isinstance(error, OSError) else next(iter(error.args), "")
+    message = (isinstance(error, OSError) and error.strerror) or next(iter(error.args), "")
     text = " ".join(str(message).split()) or type(error).__name__
     for secret in filter(None, (address.password, unquote(address.password or ""))):
         text = text.replace(secret, "***")

@@ -296,6 +296,24 @@ def test_a_run_waits_for_another_one_only_for_so_long(target: Target, monkeypatc
     assert target.update().kind == "changes"
 
 
+def test_a_table_that_somebody_holds_is_locked(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    target.update()
+    monkeypatch.setattr(sql_server_session, "PATIENCE", 1)
+    merge(target.settings, ("a", 1.5, day(1)))
+    with target.server.connect(target.database) as connection, connection.transaction():
+        connection.execute("LOCK TABLE dbo.sales IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(LockedError, match="locked for 1 seconds"):
+            target.update()
+
+
+def test_a_server_that_does_not_answer_is_named(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql_server_session, "_SECONDS_TO_CONNECT", 1)
+    with create_server(("127.0.0.1", 0)) as silent:
+        url = f"mssql://lake:secret@127.0.0.1:{silent.getsockname()[1]}/shop"
+        with pytest.raises(TableError, match="the database refused: (timed out|TimeoutError)"):
+            with_url(target, url).update()
+
+
 def test_a_wrong_password_is_refused_and_not_shown(target: Target) -> None:
     url = server_of(target).url.replace("s3cret%20p%40ss", "wr0ng%20p%40ss")
     with pytest.raises(TableError, match="the database refused: Login failed for user") as error:

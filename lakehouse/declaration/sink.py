@@ -139,8 +139,9 @@ class ChangesTopic:
 class DataExplorerTable:
     """A table of Azure Data Explorer with every change of a row, which the sink creates and alone writes.
 
-    Grain: one row per change of a row, with ``_key``, ``_digest``, ``_version`` and ``_is_deleted`` after the columns.
-    ``database`` names the connection string in ``LAKEHOUSE_SINK_URLS``. The progress is in ``lakehouse_progress``.
+    Grain: one row per change of a row; ``_key``, ``_digest``, ``_version``, ``_is_deleted`` and ``_nulls`` follow the
+    columns. ``database`` names the connection string in ``LAKEHOUSE_SINK_URLS``. The progress is in
+    ``lakehouse_progress``.
     """
 
     name: str

@@ -55,7 +55,9 @@ class LakehouseError(Exception):
     """
 
     def __init__(self, what: str, *, where: str = "", action: str = "") -> None:
-        self.what, self.where, self.action = what, where, action
+        self.what = what
+        self.where = where
+        self.action = action
         place = f" ({where})" if where else ""
         advice = f" {action}" if action else ""
         super().__init__(printable(f"{what.rstrip('.')}{place}.{advice}"))

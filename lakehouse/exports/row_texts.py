@@ -22,7 +22,7 @@ def csv_line(values: Iterable[Any]) -> str:
 def csv_fields(values: Sequence[Any]) -> list[str]:
     """The values of a column as the fields that ``csv_line`` writes for them."""
     if {*map(type, values)} <= _UNQUOTED_TYPES:  # most columns: their text has no character that needs quotes
-        return ["" if value is None else str(value) for value in values]
+        return ["" if value is None else value_text(value) for value in values]
     return ["" if value is None else _csv_field(value_text(value)) for value in values]
 
 
@@ -43,6 +43,8 @@ def value_text(value: Any) -> str:
         return value
     if isinstance(value, bytes):
         return b64encode(value).decode()
+    if isinstance(value, Decimal):
+        return decimal_text(value)
     if not isinstance(value, list | tuple | dict):
         return str(value)
     from pydantic_core import to_jsonable_python  # noqa: PLC0415 - slow to import
@@ -50,12 +52,17 @@ def value_text(value: Any) -> str:
     return json.dumps(to_jsonable_python(json_ready(value)), ensure_ascii=False)
 
 
+def decimal_text(value: Decimal) -> str:
+    """A decimal with all its digits: not every reader of one knows exponents."""
+    return format(value, "f")
+
+
 def json_ready(value: Any) -> Any:
     """Return a value with bytes, and numbers that JSON does not have, as text; pydantic writes the rest."""
     if type(value) in _PLAIN_TYPES:  # most values: the checks below take longer
         return value
     if isinstance(value, Decimal):
-        return format(value, "f")  # not every reader of a decimal knows exponents
+        return decimal_text(value)
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, float) and not isfinite(value):

@@ -34,6 +34,9 @@ _CATALOG = re.compile(
     rf"|unity\+(https://[\w.-]+|http://{_LOOPBACK})(:\d+)?/[\w-]+\.[\w-]+",
     re.ASCII,
 )
+_DATA_EXPLORER = re.compile(
+    rf"Data Source=(https://|http://{_LOOPBACK}[:/;])[^;]*.*;\s*Initial Catalog=[^;]", re.IGNORECASE
+)
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MISREAD_CHARACTERS = "#%?\\[]^|"
 """Characters that some readers of Delta tables misread in a path: the history of a table would seem empty."""
@@ -256,11 +259,6 @@ def _require_database_url(url: SecretStr, *schemes: str) -> SecretStr:
         names = " or ".join(("postgresql", *schemes))
         raise ValueError(f"it must be a URL such as {names}://USER:PASSWORD@HOST:PORT/DATABASE")
     return url
-
-
-_DATA_EXPLORER = re.compile(
-    r"Data Source=(https://|http://(localhost|127\.0\.0\.1)[:/;])[^;]*.*;\s*Initial Catalog=[^;]", re.IGNORECASE
-)
 
 
 def parse_sink_urls(text: str) -> dict[str, str]:

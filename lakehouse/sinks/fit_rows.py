@@ -48,8 +48,11 @@ class RowForm(ABC):
         """Return values as they are written."""
 
     @abstractmethod
-    def find_unfit(self, column: pa.Array, *, is_identity: bool) -> Iterator[Unfit]:
-        """Find values of a converted column that the database cannot hold."""
+    def find_unfit(self, column: pa.Array, key_type: str) -> Iterator[Unfit]:
+        """Find values of a converted column that the database cannot hold.
+
+        ``key_type`` is the type that the column has as a part of the identity, or empty.
+        """
 
     @abstractmethod
     def send(self, session: DatabaseSession, sql: TargetSql, table: str, batches: Iterator[pa.RecordBatch]) -> None:
@@ -60,7 +63,7 @@ class RowForm(ABC):
         counts = list[Copied]()
 
         def fitting_batches() -> Iterator[pa.RecordBatch]:
-            for batch, count in self.fit(batches, sql.columns_of(table), sql.identity):
+            for batch, count in self.fit(batches, sql, sql.columns_of(table)):
                 counts.append(count)
                 yield batch
 
@@ -68,7 +71,7 @@ class RowForm(ABC):
         return Copied(*map(sum, zip(*counts, strict=True))) if counts else Copied(0, 0)
 
     def fit(
-        self, batches: Iterable[pa.RecordBatch], names: Sequence[str], identity: Sequence[str]
+        self, batches: Iterable[pa.RecordBatch], sql: TargetSql, names: Sequence[str]
     ) -> Iterator[tuple[pa.RecordBatch, Copied]]:
         """Yield the columns ``names`` of rows as they are written, with their count.
 
@@ -77,48 +80,48 @@ class RowForm(ABC):
         it cannot hold.
         """
         for read_batch in batches:
-            batch = self._without_impossible(read_batch, identity)
+            batch = self._without_impossible(read_batch, sql)
             arrays = {name: self.convert(batch.column(name)) for name in names if name != UNFIT}
             if UNFIT in names:
-                arrays = self._leave_out_unfit(arrays, batch, identity)
-            self._require_fit(arrays, batch.select([*identity]))
+                arrays = self._leave_out_unfit(arrays, batch, sql)
+            self._require_fit(arrays, batch, sql)
             gone_rows = pc.sum(arrays.get(GONE, batch.column(GONE))).as_py() or 0
             yield pa.record_batch([arrays[name] for name in names], names=[*names]), Copied(len(batch), gone_rows)
 
-    def _unfit(self, arrays: Mapping[str, pa.Array], identity: Sequence[str]) -> Iterator[tuple[str, Unfit]]:
+    def _unfit(self, arrays: Mapping[str, pa.Array], sql: TargetSql) -> Iterator[tuple[str, Unfit]]:
         for name, array in arrays.items():
-            for unfit in self.find_unfit(array, is_identity=name in identity):
+            for unfit in self.find_unfit(array, sql.types[name] if name in sql.identity else ""):
                 values = pc.fill_null(unfit.values, fill_value=False)
                 if pc.any(values).as_py():
                     yield name, Unfit(values, unfit.reason)
 
-    def _without_impossible(self, batch: pa.RecordBatch, identity: Sequence[str]) -> pa.RecordBatch:
+    def _without_impossible(self, batch: pa.RecordBatch, sql: TargetSql) -> pa.RecordBatch:
         """Leave out rows that are gone, and that the database never had, because it cannot hold their identity."""
         if not pc.any(batch.column(GONE)).as_py():
             return batch
         is_impossible = pa.array([False] * len(batch))
-        for _, unfit in self._unfit({name: self.convert(batch.column(name)) for name in identity}, identity):
+        for _, unfit in self._unfit({name: self.convert(batch.column(name)) for name in sql.identity}, sql):
             is_impossible = pc.or_(is_impossible, unfit.values)
         return batch.filter(pc.invert(pc.and_(is_impossible, batch.column(GONE))))
 
-    def _leave_out_unfit(self, arrays: Arrays, batch: pa.RecordBatch, identity: Sequence[str]) -> Arrays:
+    def _leave_out_unfit(self, arrays: Arrays, batch: pa.RecordBatch, sql: TargetSql) -> Arrays:
         """Return the arrays with ``UNFIT``: unfit rows are gone, and have only their identity."""
         unfit = pa.nulls(len(batch), pa.string())
-        for name, misfit in self._unfit({name: arrays[name] for name in arrays if name not in identity}, identity):
+        for name, misfit in self._unfit({name: arrays[name] for name in arrays if name not in sql.identity}, sql):
             unfit = pc.if_else(misfit.values, name, unfit)
-        is_unfit, own_names = pc.is_valid(unfit), {*identity, GONE}
+        is_unfit, own_names = pc.is_valid(unfit), {*sql.identity, GONE}
         if not pc.any(is_unfit).as_py():
             return {**arrays, UNFIT: unfit}
         blank = {name: pc.if_else(is_unfit, None, array) for name, array in arrays.items() if name not in own_names}
         return {**arrays, **blank, GONE: pc.or_(batch.column(GONE), is_unfit), UNFIT: unfit}
 
-    def _require_fit(self, arrays: Arrays, keys: pa.RecordBatch) -> None:
+    def _require_fit(self, arrays: Arrays, batch: pa.RecordBatch, sql: TargetSql) -> None:
         """Raise ``TableError`` if the database cannot hold a value."""
-        for name, unfit in self._unfit(arrays, keys.schema.names):
-            row = keys.filter(unfit.values).slice(0, 1)
+        for name, unfit in self._unfit(arrays, sql):
+            row = batch.select([*sql.identity]).filter(unfit.values).slice(0, 1)
             values = (pc.cast(value, pa.string()) if pa.types.is_temporal(value.type) else value for value in row)
             texts = (value_text(value.to_pylist()[0]) for value in values)
-            place = ", ".join(f"{part}={text}" for part, text in zip(keys.schema.names, texts, strict=True))
+            place = ", ".join(f"{part}={text}" for part, text in zip(sql.identity, texts, strict=True))
             action = f"Leave {name} out with columns=, declare unfit='leave_out', or correct the row."
             raise TableError(f"{name} of the row {place} {unfit.reason}", action=action)
 

@@ -73,7 +73,7 @@ class PostgresRows(RowForm):
             return json_texts(column)
         return column.cast(pa.string()) if column.type in TEXTS else column
 
-    def find_unfit(self, column: pa.Array, *, is_identity: bool) -> Iterator[Unfit]:  # noqa: ARG002 - keys hold the same
+    def find_unfit(self, column: pa.Array, key_type: str) -> Iterator[Unfit]:  # noqa: ARG002 - keys hold the same
         """Find texts with the character NUL, the only one that PostgreSQL does not store; in JSON it is an escape."""
         reason = "has the character NUL, which PostgreSQL cannot hold"
         if column.type == JSON:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from lakehouse.sinks.changed_rows import SourceRows
 from lakehouse.sinks.database_session import PROGRESS, DatabaseSession, bracketed, table_of
-from lakehouse.sinks.fit_rows import BYTES, JSON, TEXTS, RowForm, TargetSql, Unfit, json_texts
+from lakehouse.sinks.fit_rows import BYTES, TEXTS, RowForm, TargetSql, Unfit, json_texts
 from lakehouse.sinks.sql_server_session import SqlServerSession
 from lakehouse.sinks.sql_server_sql import SqlServerSql
 
@@ -34,23 +34,18 @@ _TWO_UNITS = "[\U00010000-\U0010ffff]"
 
 
 class SqlServerRows(RowForm):
-    """The values of the columns; ``key_bytes`` is what each text or bytes of the identity may take."""
-
-    key_bytes = _KEY_BYTES
+    """The values of the columns."""
 
     def sql(self, source: SourceRows) -> SqlServerSql:
         """The statements of the target, as the table is now; nested values become JSON."""
         schema, _, name = table_of(source.sink).full_name.partition(".")
         types = {name: _column_type(type_) for name, type_ in source.columns.items()}
-        self.key_bytes = _KEY_BYTES // max(1, sum("(max)" in types[name] for name in source.identity.columns))
-        types |= {name: self._key_type(types[name]) for name in source.identity.columns}
+        key_bytes = _KEY_BYTES // max(1, sum("(max)" in types[name] for name in source.identity.columns))
+        limits = {"nvarchar(max)": f"nvarchar({key_bytes // 2})", "varbinary(max)": f"varbinary({key_bytes})"}
+        types |= {name: limits.get(types[name], types[name]) for name in source.identity.columns}
         tables = {key: f"{bracketed(schema)}.{bracketed(key)}" for key in (name, PROGRESS, "lakehouse_unfit")}
         unfit = tables["lakehouse_unfit"] if source.sink.unfit == "leave_out" else ""
         return SqlServerSql(tables[name], tables[PROGRESS], types, *source.identity, unfit)
-
-    def _key_type(self, type_: str) -> str:
-        characters = self.key_bytes // 2 if type_.startswith("n") else self.key_bytes
-        return type_.replace("(max)", f"({characters})")
 
     def convert(self, column: pa.Array) -> pa.Array:
         """Return nested values as JSON, and texts of one type; other values are those of the column."""
@@ -58,7 +53,7 @@ class SqlServerRows(RowForm):
             return json_texts(column)
         return column.cast(pa.string()) if column.type in TEXTS else column
 
-    def find_unfit(self, column: pa.Array, *, is_identity: bool) -> Iterator[Unfit]:
+    def find_unfit(self, column: pa.Array, key_type: str) -> Iterator[Unfit]:
         """Find numbers that are not finite, times out of range, and keys that an index cannot distinguish or hold."""
         if pa.types.is_floating(column.type):
             size = pc.abs(column)
@@ -67,18 +62,14 @@ class SqlServerRows(RowForm):
             yield Unfit(pc.or_(pc.invert(pc.is_finite(column)), is_tiny), reason)
         if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
             yield Unfit(_is_out_of_range(column), "is not in the years 1 to 9999, which SQL Server cannot hold")
-        if is_identity and column.type in (pa.string(), JSON):
-            units = pc.add(pc.utf8_length(column), pc.count_substring_regex(column, _TWO_UNITS))
-            yield Unfit(
-                pc.greater(units, self.key_bytes // 2),
-                f"is longer than {self.key_bytes // 2} characters, too long for a key in SQL Server",
-            )
+        limit = int("".join(filter(str.isdigit, key_type)) or 0)
+        if key_type.startswith("nvarchar"):
+            size = pc.add(pc.utf8_length(column), pc.count_substring_regex(column, _TWO_UNITS))
+            yield Unfit(pc.greater(size, limit), f"is longer than {limit} characters, too long for a key in SQL Server")
             yield Unfit(pc.ends_with(column, " "), "ends with a space, which keys of SQL Server do not distinguish")
-        if is_identity and column.type in BYTES:
-            yield Unfit(
-                pc.greater(pc.binary_length(column), self.key_bytes),
-                f"is longer than {self.key_bytes} bytes, too long for a key in SQL Server",
-            )
+        if key_type.startswith("varbinary"):
+            size = pc.binary_length(column)
+            yield Unfit(pc.greater(size, limit), f"is longer than {limit} bytes, too long for a key in SQL Server")
             yield Unfit(pc.ends_with(column, b"\0"), "ends with a zero, which keys of SQL Server do not distinguish")
 
     def send(self, session: DatabaseSession, sql: TargetSql, table: str, batches: Iterator[pa.RecordBatch]) -> None:

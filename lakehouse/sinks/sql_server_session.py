@@ -1,7 +1,7 @@
 """A transaction in a database of SQL Server, under the lock of a target.
 
 The driver loads rows within the transaction, and the temporary table is gone with the connection. Transactions begin
-and end by statements: if the server ended one, the commit fails.
+and end by statements, and each answer is read to its end: an error may come after a result.
 """
 
 import json

@@ -23,6 +23,7 @@ _ACCEPTED = (
     '<?xml version="1.0"?><QueueMessagesList><QueueMessage><MessageId>1</MessageId></QueueMessage></QueueMessagesList>'
 )
 Row = dict[str, Any]
+Command = tuple[str, Callable[..., list[Row]]]
 
 
 class RefusedError(Exception):
@@ -79,7 +80,11 @@ class DataExplorer:
         self.before_request: Callable[[str], None] = lambda _: None
         self.port = 0
         self._lock = Lock()
-        self._commands: list[tuple[str, Callable[..., list[Row]]]] = [
+        self._commands = [*self._definitions(), *self._looks()]
+
+    def _definitions(self) -> list[Command]:
+        """What the service does for resources, tables and their policies."""
+        return [
             (r"\.get ingestion resources", self._resources),
             (r"\.get kusto identity token", lambda: [{"AuthorizationContext": "token"}]),
             (
@@ -96,6 +101,11 @@ class DataExplorer:
                 self._policy,
             ),
             (rf"\.alter table {_NAME} policy extent_tags_retention {_TEXT}", self._policy),
+        ]
+
+    def _looks(self) -> list[Command]:
+        """What it does for the progress, parts and rows."""
+        return [
             (
                 rf"\.append lakehouse_progress with \(tags={_TEXT}, ingestIfNotExists={_TEXT}\) <\| print (.*),"
                 r" recorded_at=now\(\)",

@@ -58,6 +58,8 @@ def test_a_user_with_the_grants_of_the_page_writes(target: Target) -> None:
     target.run("DROP OWNED BY lake", "DROP ROLE lake")
 
 
+@pytest.mark.invariant("10.14")
+@pytest.mark.parametrize("target", ["PostgreSQL", "SQL Server"], indirect=True)
 def test_racing_runs_write_every_change_once(target: Target) -> None:
     with ThreadPoolExecutor(4) as pool:
         for number in range(5):

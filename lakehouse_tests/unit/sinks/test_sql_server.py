@@ -4,7 +4,6 @@ import json
 import re
 import ssl
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from math import inf, nan
@@ -227,17 +226,6 @@ def test_a_run_has_as_many_statements_as_are_ended(target: Target) -> None:
     server.ends_before = 100
     target.update()
     assert 100 - server.ends_before == STATEMENTS
-
-
-@pytest.mark.invariant("10.14")
-def test_racing_runs_write_every_change_once(target: Target) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        for number in range(5):
-            merge(target.settings, ("a", float(number), day(1)), (f"n{number}", 1.0, None))
-            delete(target.settings, f"id = 'n{number - 1}'")
-            updates = [future.result() for future in [pool.submit(target.update) for _ in range(4)]]
-            assert sorted(str(update.kind) for update in updates)[:3] == ["None"] * 3
-            assert target.stored_rows() == target.table_rows()
 
 
 def test_an_error_after_a_result_is_an_error(target: Target) -> None:

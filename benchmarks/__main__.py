@@ -127,8 +127,11 @@ def _growth(section: Section, turns: int) -> str:
 
 
 def _keys(section: Section, turns: int) -> str:
+    results = keys.run(turns)
     title = f"{keys.RECORDS:,} records merged by a key that is text"
-    return report.write(section, title, keys.run(turns), f"{keys.SIZES[0]:,} rows")
+    table = report.write(section, title, keys.times(results), f"{keys.SIZES[0]:,} rows")
+    sizes = report.write_rows("keys-written", f"What a batch of {keys.RECORDS:,} writes", keys.bytes_written(results))
+    return f"{table}\n{sizes}"
 
 
 def _deletes(section: Section, turns: int) -> str:

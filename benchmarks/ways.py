@@ -6,7 +6,7 @@ or a rollup.
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -21,12 +21,39 @@ from lakehouse.settings.addresses import bootstrap_servers
 
 KEY = ("latitude", "longitude", "observed_at")
 SAME_KEY = " AND ".join(f"s.{name} = t.{name}" for name in KEY)
-_JSON = "latitude DECIMAL(9,6), longitude DECIMAL(9,6), time STRING, temperature_2m DOUBLE"
 _POSITION = ("timestamp", "partition", "offset")
 _EARLIEST = -2  # Spark's number for the earliest offset
 _DEFAULT_VACUUM_TASKS = ("spark.sql.sources.parallelPartitionDiscovery.parallelism", "10000")
 # the advice of Spark's error: Spark assumes that the table is small, broadcasts all its keys and runs out of memory
 _NO_BROADCAST = ("spark.sql.autoBroadcastJoinThreshold", "-1")
+
+
+@dataclass(frozen=True)
+class Form:
+    """The rows that a stream makes of records: the columns of their JSON, and those of the table in SQL."""
+
+    key: tuple[str, ...]
+    json: str
+    columns: Mapping[str, str]
+
+    @property
+    def same_key(self) -> str:
+        """The condition that the key of ``s`` equals the key of ``t``."""
+        return " AND ".join(f"s.{name} = t.{name}" for name in self.key)
+
+
+_HOUR = "to_timestamp(json.time, \"yyyy-MM-dd'T'HH:mm\")"
+_TEMPERATURES = Form(
+    KEY,
+    "latitude DECIMAL(9,6), longitude DECIMAL(9,6), time STRING, temperature_2m DOUBLE",
+    {
+        "latitude": "json.latitude",
+        "longitude": "json.longitude",
+        "observed_at": _HOUR,
+        "temperature_2m": "json.temperature_2m",
+        "observed_month": f"CAST(date_trunc('MONTH', {_HOUR}) AS DATE)",
+    },
+)
 
 
 @dataclass
@@ -45,7 +72,7 @@ class PlainLoop:
         """Merge the waiting records."""
         records = self._read()
         counts = records.groupBy("partition").count().collect()
-        rows = _decode(self._read()).dropDuplicates(list(KEY)).drop(*_POSITION, "observed_month")
+        rows = _decode(self._read(), _TEMPERATURES).dropDuplicates(list(KEY)).drop(*_POSITION, "observed_month")
         with _with_setting(self.world.spark, *_NO_BROADCAST):
             merge = _start_merge(self.world.spark, self.uri, rows, SAME_KEY)
             with_update = merge.whenMatchedUpdate(set={"temperature_2m": "s.temperature_2m"})
@@ -82,6 +109,7 @@ class Stream:
     world: World
     uri: str
     pruned: bool = False
+    form: Form = _TEMPERATURES
     query: StreamingQuery | None = None
     go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     end_signal: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -111,7 +139,7 @@ class Stream:
 
     def _start_writer(self) -> DataStreamWriter:
         options = {**_topic_options(self.world), "startingOffsets": "earliest"}
-        rows = _decode(self.world.spark.readStream.format("kafka").options(**options).load())
+        rows = _decode(self.world.spark.readStream.format("kafka").options(**options).load(), self.form)
         return rows.writeStream.option("checkpointLocation", f"{self.uri}.checkpoint")
 
     def _merge_and_wait(self, rows: DataFrame, number: int) -> None:
@@ -120,8 +148,8 @@ class Stream:
         self.go.acquire()
 
     def _upsert(self, rows: DataFrame, _: int) -> None:
-        newest_rows = _newest_rows(rows)
-        condition = SAME_KEY
+        newest_rows = _newest_rows(rows, self.form)
+        condition = self.form.same_key
         if self.pruned:
             newest_rows = newest_rows.persist()
             months = ", ".join(f"DATE'{row[0]}'" for row in newest_rows.select("observed_month").distinct().collect())
@@ -150,13 +178,13 @@ def _topic_options(world: World) -> dict[str, str]:
     return {"kafka.bootstrap.servers": bootstrap_servers(world.settings), "subscribe": world.table.topic}
 
 
-def _decode(records: DataFrame) -> DataFrame:
-    parsed_records = records.select(*_POSITION, F.from_json(F.col("value").cast("string"), _JSON).alias("json"))
-    hour_sql = "to_timestamp(json.time, \"yyyy-MM-dd'T'HH:mm\") AS observed_at"
-    rows = parsed_records.selectExpr(*_POSITION, "json.latitude", "json.longitude", hour_sql, "json.temperature_2m")
-    return rows.selectExpr("*", "CAST(date_trunc('MONTH', observed_at) AS DATE) AS observed_month")
+def _decode(records: DataFrame, form: Form) -> DataFrame:
+    parsed_records = records.select(*_POSITION, F.from_json(F.col("value").cast("string"), form.json).alias("json"))
+    return parsed_records.selectExpr(*_POSITION, *(f"{sql} AS {name}" for name, sql in form.columns.items()))
 
 
-def _newest_rows(rows: DataFrame) -> DataFrame:
-    values, order = "struct(temperature_2m, observed_month)", f"struct({', '.join(_POSITION)})"
-    return rows.groupBy(*KEY).agg(F.expr(f"max_by({values}, {order})").alias("newest")).select(*KEY, "newest.*")
+def _newest_rows(rows: DataFrame, form: Form) -> DataFrame:
+    values = f"struct({', '.join(name for name in form.columns if name not in form.key)})"
+    order = f"struct({', '.join(_POSITION)})"
+    newest_rows = rows.groupBy(*form.key).agg(F.expr(f"max_by({values}, {order})").alias("newest"))
+    return newest_rows.select(*form.key, "newest.*")

@@ -62,15 +62,21 @@ class Section(StrEnum):
     sinks = "sinks"
 
 
+_LATENCIES = {Section.engine, Section.freshness}
+
+
 def main(
     sections: Annotated[list[Section] | None, typer.Argument(help="Sections to run; default: all.")] = None,
-    turns: Annotated[int, typer.Option(min=3, help="Turns of each contender.")] = 5,
+    turns: Annotated[
+        int | None, typer.Option(min=3, help="Turns of each contender; default: 20 of latencies, else 5.")
+    ] = None,
 ) -> None:
     """Measure speed as ratios between contenders that take turns within one run. Run nothing else meanwhile."""
     adopt_orphans()
     _compile_packages()
+    report.measured_commit()  # of the code that is loaded now
     for section in sections or list(Section):
-        typer.echo(_MEASURE[section](section, turns))
+        typer.echo(_MEASURE[section](section, turns or (20 if section in _LATENCIES else 5)))
 
 
 def _compile_packages() -> None:
@@ -115,9 +121,9 @@ def _idle(section: Section, _: int) -> str:
 def _rivals(section: Section, turns: int) -> str:
     rows = 10_000_000 if section is Section.rivals else 1_000_000
     title = f"{rivals.RECORDS:,} records merged into {rows:,} rows, within one month"
-    measurements = rivals.run(turns, rows)
-    picture.draw(section, title, {name: measurement.median for name, measurement in measurements.items()})
-    return report.write(section, title, {f"{rows:,} rows": measurements}, "append")
+    table = report.write(section, title, {f"{rows:,} rows": rivals.run(turns, rows)}, "append")
+    picture.draw(section)
+    return table
 
 
 def _growth(section: Section, turns: int) -> str:

@@ -1,16 +1,29 @@
 """Draw the results as horizontal bars in an SVG file."""
 
+import json
+import statistics
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
+
+from benchmarks import report
 
 _PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 _LINE_HEIGHT, _LABEL_WIDTH, _BAR_WIDTH, _NUMBER_WIDTH = 26, 250, 480, 70  # pixels
 _LAKEHOUSE_COLOR, _OTHER_COLOR = "#0b7a75", "#9aa5b1"
 
 
-def draw(name: str, title: str, seconds: Mapping[str, float]) -> None:
-    """Write ``docs/pictures/NAME.svg``: one bar per contender, as long as its seconds. lakehouse has its own color."""
+def draw(name: str) -> None:
+    """Write ``docs/pictures/NAME.svg`` from ``results/NAME.json``."""
+    content = json.loads((report.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    (_PICTURES / f"{name}.svg").write_text(render(content), encoding="utf-8")
+
+
+def render(content: Mapping[str, Any]) -> str:
+    """Return one bar per contender of the first row, as long as its median seconds. lakehouse has its own color."""
+    title, contenders = content["title"], next(iter(content["figures"].values()))
+    seconds = {name: statistics.median(turns["seconds"]) for name, turns in contenders.items()}
     width, height = _LABEL_WIDTH + _BAR_WIDTH + _NUMBER_WIDTH, _LINE_HEIGHT * (len(seconds) + 2)
     longest = max(seconds.values())
     parts = [
@@ -27,4 +40,4 @@ def draw(name: str, title: str, seconds: Mapping[str, float]) -> None:
             f'<rect x="{_LABEL_WIDTH}" y="{top}" width="{max(length, 1):.1f}" height="18" fill="{fill}"/>',
             f'<text x="{_LABEL_WIDTH + length + 6:.1f}" y="{top + 14}">{duration:.2f}</text>',
         ]
-    (_PICTURES / f"{name}.svg").write_text("\n".join([*parts, "</svg>", ""]), encoding="utf-8")
+    return "\n".join([*parts, "</svg>", ""])

@@ -1,15 +1,19 @@
-"""Write results: a Markdown table for readers, and JSON for programs."""
+"""Write results: a Markdown table for readers, and JSON for programs, both with the commit and the date."""
 
 import json
 import os
 import platform
 import statistics
+import subprocess
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from benchmarks.turns import Measurement
 
-RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
 Section = Mapping[str, Mapping[str, Measurement]]
 
 
@@ -18,11 +22,19 @@ def write(name: str, title: str, section: Section, base: str, records: int | Non
 
     If every contender works on ``records`` records, the table also shows records per second and busy cores.
     """
-    values = {
-        row: {contender: _as_json(measurement) for contender, measurement in contenders.items()}
+    rounded_section = {
+        row: {contender: _round(turns) for contender, turns in contenders.items()}
         for row, contenders in section.items()
     }
-    return _write(name, {"title": title, "ratio_to": base, "figures": values}, _table(title, section, base, records))
+    values = {
+        row: {
+            contender: {"seconds": turns.seconds, "cpu_seconds": turns.cpu} for contender, turns in contenders.items()
+        }
+        for row, contenders in rounded_section.items()
+    }
+    return _write(
+        name, {"title": title, "ratio_to": base, "figures": values}, _table(title, rounded_section, base, records)
+    )
 
 
 def write_rows(name: str, title: str, rows: Sequence[Mapping[str, object]]) -> str:
@@ -35,17 +47,30 @@ def write_rows(name: str, title: str, rows: Sequence[Mapping[str, object]]) -> s
 def _write(name: str, content: Mapping[str, object], table: str) -> str:
     RESULTS.mkdir(exist_ok=True)
     machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.system()}
-    text = json.dumps({"machine": machine, **content}, indent=1)
+    origin = {"commit": measured_commit(), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
+    text = json.dumps({"machine": machine, **origin, **content}, indent=1)
     (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-    (RESULTS / f"{name}.md").write_text(table, encoding="utf-8")
+    (RESULTS / f"{name}.md").write_text(f"{table}\nCommit {origin['commit']}, {origin['date']}.\n", encoding="utf-8")
     return table
 
 
-def _as_json(measurement: Measurement) -> dict[str, object]:
-    return {
-        "seconds": [round(seconds, 3) for seconds in measurement.seconds],
-        "cpu_seconds": [round(seconds, 2) for seconds in measurement.cpu],
-    }
+@cache
+def measured_commit() -> str:
+    """The commit at the first call, with ``+`` if the code differs from it; results do not count."""
+    paths = ["lakehouse", "benchmarks", ":!benchmarks/results"]
+    return _git("rev-parse", "--short=8", "HEAD") + "+" * bool(_git("status", "--porcelain", "--", *paths))
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(ROOT), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _round(measurement: Measurement) -> Measurement:
+    """The turns as both files show them, so that their ratios agree."""
+    return Measurement(
+        [round(value, 3) for value in measurement.seconds], [round(value, 2) for value in measurement.cpu]
+    )
 
 
 def _table(title: str, section: Section, base: str, records: int | None) -> str:

@@ -1,6 +1,6 @@
 # The commands of a developer. Prerequisites: Python 3.11 to 3.13, Java 17 or 21, make. The rest is installed here.
 .DEFAULT_GOAL := help
-.PHONY: help install check lint types imports rooms words collect docs test test-slice test-all torture store-test sink-test azurite compare-database bench dist demo up doctor screenshots requirements audit-packages
+.PHONY: help install check lint types imports rooms figures words collect docs test test-slice test-all torture store-test sink-test azurite compare-database bench dist demo up doctor screenshots requirements audit-packages
 
 # tests start many processes, and each would compile all modules again
 unexport PYTHONDONTWRITEBYTECODE
@@ -18,8 +18,8 @@ help: ## Show this list
 install: $(STAMP) ## Create the virtual environment with pinned packages and jars; a second call is quick
 	@$(BIN)/python -m lakehouse.local.jars registry
 
-check: install ## Check lint, format, types, import rules, line budgets, words and the site, and collect all tests
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types lint imports rooms words docs collect
+check: install ## Check lint, format, types, import rules, line budgets, figures, words and the site, and collect all tests
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types lint imports rooms figures words docs collect
 
 lint:
 	$(BIN)/ruff check .
@@ -34,6 +34,9 @@ imports:
 
 rooms:
 	$(BIN)/python -m pytest --quiet --quiet lakehouse_tests/unit/test_rooms.py
+
+figures:
+	$(BIN)/python -m pytest --quiet --quiet lakehouse_tests/unit/test_figures.py
 
 words:
 	$(BIN)/codespell

@@ -1,4 +1,4 @@
-"""``python -m benchmarks [SECTION...]``: run sections, print their tables and write them into ``results``."""
+"""``python -m benchmarks [SECTION...]``: run sections; print and write their tables, and the figures in pages."""
 
 import compileall
 import sysconfig
@@ -16,6 +16,7 @@ from benchmarks import (
     deletes,
     engine,
     entered,
+    figures,
     files,
     freshness,
     growth,
@@ -77,6 +78,7 @@ def main(
     report.measured_commit()  # of the code that is loaded now
     for section in sections or list(Section):
         typer.echo(_MEASURE[section](section, turns or (20 if section in _LATENCIES else 5)))
+    figures.write_pages()
 
 
 def _compile_packages() -> None:

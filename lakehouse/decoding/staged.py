@@ -96,6 +96,8 @@ EQUAL_VERSION = "_equal_version"
 and not all have the same values, BOOLEAN."""
 MATCHED_ROW = "_met"
 """The row of the table with the same key, as it was compared; NULL if there is none."""
+SLOT = "_slot"
+"""Where a row of the table is, STRUCT<file, index>: the URI of its data file, and its index in the file, from 0."""
 IS_NEWER = "_newer"
 """Whether a row is newer than the stored row, BOOLEAN; with the name of a kept column appended, for that column."""
 

@@ -165,7 +165,7 @@ def compare(target: Target, stored_rows: DataFrame, newest_rows: DataFrame, coun
         deletes = with_keys_of(newest_rows, target.deletes, is_same_key, counts, "d")
         rows = rows.join(deletes, F.expr(is_same_key), "left")
     new_delete = {DELETE: target.new_delete} if target.has_new_deletes else {}
-    stored_values = ", ".join(f"t.`{name}`" for name in value_columns)
+    stored_values = ", ".join(f"t.`{name}`" for name in [*value_columns, *slot_columns(stored_rows)])
     pairs = rows.selectExpr(
         "struct(s.*) AS s",
         f"IF({has_stored}, struct({stored_values}), NULL) AS t",
@@ -198,6 +198,11 @@ def with_keys_of(
     if counts.join != "broadcast":
         return stored_rows
     return stored_rows.join(rows.alias("s").hint("broadcast"), F.expr(is_same_key), "left_semi").alias(side)
+
+
+def slot_columns(stored_rows: DataFrame) -> list[str]:
+    """Return the column with the slot of each stored row, if it was read."""
+    return [name for name in stored_rows.columns if name == staged.SLOT]
 
 
 def _flags(target: Target, has_stored: str) -> dict[str, str]:

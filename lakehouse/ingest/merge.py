@@ -29,7 +29,7 @@ from lakehouse.declaration.names import RECORD
 from lakehouse.decoding import staged
 from lakehouse.decoding.files.data_files import DataFileTarget, write_valid
 from lakehouse.errors.causes import causes_of
-from lakehouse.ingest.compared_rows import Target, compare, store_spec
+from lakehouse.ingest.compared_rows import Target, compare, slot_columns, store_spec
 from lakehouse.ingest.correction import Reading, correct_log
 from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS, Counts, Touched
 from lakehouse.ingest.deletes import Deletes, as_stored_deletes, settle_deletes, store_deletes
@@ -127,12 +127,15 @@ class NewestRows:
     deletes: Deletes | None
 
     def compare_few(self, stored_rows: DataFrame) -> DataFrame:
-        """Return the rows to store."""
-        compared_rows = compare(self.target, stored_rows, self.rows, self.counts).drop(staged.MATCHED_ROW)
+        """Return the rows to store, each with the stored row that it replaces if the slots of these were read."""
+        compared_rows = compare(self.target, stored_rows, self.rows, self.counts)
         # a stale row has the stored texts, and is not written, and neither is a removed row
         is_unwritten = f"{staged.STALE} OR {staged.REMOVES}" if self.target.table.delete_rule else staged.STALE
         texts = {name: F.expr(f"IF({is_unwritten}, NULL, `{name}`)") for name in sorted(self.target.text_columns)}
-        return compared_rows.withColumns(texts) if texts else compared_rows
+        if not slot_columns(stored_rows):
+            return compared_rows.drop(staged.MATCHED_ROW).withColumns(texts)
+        met = F.expr(f"IF({staged.STALE}, NULL, {staged.MATCHED_ROW})")
+        return compared_rows.withColumns(texts | {staged.MATCHED_ROW: met})
 
     def compare_many(self, stored_rows: DataFrame) -> ComparedRows:
         """Return the rows to store and the MERGE that stores them, each with the row that it was compared with."""

@@ -6,7 +6,7 @@ of some partitions in the log within milliseconds. The rows are the same.
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
@@ -18,9 +18,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import WriterProperties
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructType
 
+from lakehouse.decoding.staged import SLOT
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.versions import active_files
 from lakehouse.settings.store import Store
@@ -28,6 +30,7 @@ from lakehouse.storage.layout import TEXT_BOUND, Layout
 from lakehouse.storage.spark_writer import read_table
 
 MOST_FILES = 32  # Spark lists more paths in a job
+_MOST_SLOT_FILES = 1_000  # Spark opens each of them
 _PATTERN_CHARACTERS = frozenset("*?[]{}\\")  # Spark reads a path with one of these as a pattern
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # the name of the partition of NULL
 CODEC: Final = "SNAPPY"  # Spark's default
@@ -35,6 +38,8 @@ ROW_GROUP = 128 * 1024 * 1024  # bytes of the largest row group that Spark write
 _GROUP_ROWS = ROW_GROUP // 2  # bytes of rows in a row group; the other half is for copies
 _MOST_REWRITTEN = 8 * ROW_GROUP  # bytes of a partition that is rewritten because of one file
 _VALUE_SIZE = 16  # most bytes of a value, except texts
+# pyspark converts no struct of Arrow whose fields cannot be NULL
+_SLOT_SQL = "struct(nullif(_metadata.file_path, '') AS file, nullif(_metadata.row_index, -1) AS index)"
 _FOOTER = 256 * 1024  # bytes from the end of a file that hold its footer, unless the file is very large
 
 
@@ -57,22 +62,37 @@ def read_rows(
     The rows are read directly from files if this is the newest version of a table with reader protocol 1, its files are
     few, and the folder of each names its partition.
     """
+    rows = _read_files(spark, layout, version, partitions)
+    return read_table(spark, layout, version) if rows is None else rows
+
+
+def read_slots(
+    spark: SparkSession, layout: Layout, version: int, partitions: Collection[str] | None = None
+) -> DataFrame | None:
+    """Return the rows of ``read_rows``, each with its slot in ``_slot``; ``None`` if they cannot be read from files."""
+    return _read_files(spark, layout, version, partitions, [F.expr(_SLOT_SQL).alias(SLOT)])
+
+
+def _read_files(
+    spark: SparkSession, layout: Layout, version: int, partitions: Collection[str] | None, slot: Sequence[Column] = ()
+) -> DataFrame | None:
+    """Return the rows of few files, read directly; ``None`` if Delta has to read them. Slots are worth more files."""
     table = open_table(layout.uri)
     if table is None or table.version() != version or table.protocol().min_reader_version > 1:
-        return read_table(spark, layout, version)
+        return None
     files = active_files(table, layout.uri, layout.partition_by, partitions)
-    if not 0 < files.num_rows <= MOST_FILES:
-        return read_table(spark, layout, version)
+    if not 0 < files.num_rows <= (_MOST_SLOT_FILES if slot else MOST_FILES):
+        return None
     paths = [unquote(path) for path in files["path"].to_pylist()]
     if not all(map(partial(_is_in_partition_folder, layout), paths, files["partition"].to_pylist())):
-        return read_table(spark, layout, version)
+        return None
     schema = StructType.fromJson(json.loads(table.schema().to_json()))
     try:
         reader = spark.read.schema(schema).option("basePath", layout.uri)
         rows = reader.parquet(*(f"{layout.uri}/{path}" for path in paths))
     except PySparkException:  # a file is missing: the error of Delta names the table
-        return read_table(spark, layout, version)
-    return rows.select(*(f"`{name}`" for name in schema.names))
+        return None
+    return rows.select(*(f"`{name}`" for name in schema.names), *slot)
 
 
 def _is_in_partition_folder(layout: Layout, path: str, partition: str | None) -> bool:

@@ -48,7 +48,7 @@ def append_quickly(layout: Layout, rows: pa.Table, commit: Commit) -> Entry:
     def write(table: DeltaTable) -> None:
         write_deltalake(table, _cast_rows(rows, table), mode="append", **_fence(layout, rows, commit))
 
-    return _commit_planned(layout, commit, write, no_files)
+    return commit_planned(layout, commit, write, no_files)
 
 
 def append_nothing(layout: Layout, commit: Commit) -> Entry:
@@ -57,7 +57,7 @@ def append_nothing(layout: Layout, commit: Commit) -> Entry:
     def write(table: DeltaTable) -> None:
         _append_no_rows(layout, table, commit)
 
-    return _commit_planned(layout, commit, write, no_files)
+    return commit_planned(layout, commit, write, no_files)
 
 
 def _append_no_rows(layout: Layout, table: DeltaTable, commit: Commit) -> None:
@@ -84,7 +84,7 @@ def add_files(layout: Layout, files: Sequence[DataFile], commit: Commit) -> Entr
         properties = _commit_properties(layout, commit, counts)
         table.create_write_transaction(actions, "append", table.schema(), **properties)
 
-    return _commit_planned(layout, commit, write)
+    return commit_planned(layout, commit, write)
 
 
 def upsert_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], deleted_column: str, commit: Commit) -> Entry:
@@ -104,7 +104,7 @@ def upsert_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], deleted_c
         if table.version() == commit.table_version:  # deltalake skips the commit if a merge changes nothing (seen)
             _append_no_rows(layout, table, commit)
 
-    return _commit_planned(layout, commit, write, files_in(layout))
+    return commit_planned(layout, commit, write, files_in(layout))
 
 
 def write_quickly(
@@ -129,7 +129,7 @@ def write_quickly(
         merge = merge.when_matched_update(_from_source([name for name in layout.names if name not in key]))
         merge.when_not_matched_insert(_from_source(layout.names), f"NOT s.{STALE}").execute()
 
-    return _commit_planned(layout, commit, write, files_in(layout, partitions))
+    return commit_planned(layout, commit, write, files_in(layout, partitions))
 
 
 def replace_all(layout: Layout, rows: pa.RecordBatchReader, commit: Commit) -> Entry:
@@ -143,7 +143,7 @@ def replace_all(layout: Layout, rows: pa.RecordBatchReader, commit: Commit) -> E
         fence = _fence(layout, rows.schema.empty_table(), commit)
         write_deltalake(table, rows, mode="overwrite", schema_mode="overwrite", **fence)
 
-    entry = _commit_planned(layout, commit, write, no_files)
+    entry = commit_planned(layout, commit, write, no_files)
     if entry.version % _CHECKPOINTS == 0:
         _remove_old_files(layout, commit.run)
     return entry
@@ -249,9 +249,13 @@ def _commit_properties(layout: Layout, commit: Commit, info: Mapping[str, Any] |
     return {"commit_properties": properties, "post_commithook_properties": _HOOKS}
 
 
-def _commit_planned(
+def commit_planned(
     layout: Layout, commit: Commit, write: Callable[[DeltaTable], None], read_files: ReadFiles | None = None
 ) -> Entry:
+    """Make a commit with ``write``, which gets the table at the version that the commit was planned on.
+
+    Its ``read_files`` are fetched from a store. Raises what ``append_quickly`` raises.
+    """
     return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write, read_files))
 
 

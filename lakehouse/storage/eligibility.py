@@ -9,6 +9,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow.compute as pc
 from deltalake import DeltaTable, Field
@@ -29,6 +30,7 @@ MOST_MEMORY = 144 * 1024 * 1024  # bytes of rows in memory
 _VALUE_SIZE = 16  # most bytes of a value, except texts
 _TYPE_SIZES = {"INT": 4, "DATE": 4, "BIGINT": 8, "DOUBLE": 8, "TIMESTAMP": 8}  # types with smaller values
 _MOST_FILE_BYTES = 64 * 1024 * 1024  # of such rows in files like those of the table, or of rows that are copied
+_MOST_COPIED_BYTES = 4 * 1024**3  # of files with replaced rows; of more, a cluster writes faster than one process
 _MOST_TARGET_ROWS = 1_000_000  # in a table that is merged into
 _SPARK_INTERVAL = 100  # every 100th commit is made by Spark: it deletes expired log files, deltalake does not
 _SUPPORTED_FEATURES = {"appendOnly", "invariants", "changeDataFeed"}  # table features that deltalake writes as Spark
@@ -74,6 +76,26 @@ def can_merge_quickly(
         return False
     sizes = [_size_to_copy(layout.uri, path) for path in files["path"].to_pylist()]
     return None not in sizes and sum(filter(None, sizes)) <= _MOST_FILE_BYTES
+
+
+def can_replace_slots(layout: Layout, rows: int | None, text: int | None = None) -> bool:
+    """Whether this number of rows, and as many stored ones, may be replaced in their slots without Spark.
+
+    ``text`` is as above. The table may have any size. A map has no comparable form that can be stored.
+    """
+    table = _open_eligible(layout, rows)
+    has_maps = any("MAP<" in column.type for column in layout.columns)
+    return table is not None and not has_maps and _fits_memory(table, layout, rows or 0, text)
+
+
+def can_copy_files(layout: Layout, file_uris: Collection[str]) -> bool:
+    """Whether a copy of these files of the table by deltalake has the same values, and is quick enough."""
+    names = {unquote(uri).rpartition("/")[2] for uri in file_uris}
+    table = open_table(layout.uri)
+    paths = active_files(table, layout.uri)["path"].to_pylist() if table else []
+    touched_paths = [path for path in paths if unquote(path).rpartition("/")[2] in names]
+    sizes = [_size_to_copy(layout.uri, path) for path in touched_paths]
+    return None not in sizes and len(sizes) == len(names) and sum(filter(None, sizes)) <= _MOST_COPIED_BYTES
 
 
 def _open_eligible(layout: Layout, rows: int | None) -> DeltaTable | None:

@@ -176,7 +176,7 @@ def _read_version(uri: str, changes: VersionChanges, schema: pa.Schema) -> Itera
     try:
         for file in changes.files:
             values = {**file.partition, **constants, **({_TYPE: file.change} if file.change else {})}
-            with ParquetFile(_open_file(uri, file.path), coerce_int96_timestamp_unit="us") as parquet:
+            with ParquetFile(open_file(uri, file.path), coerce_int96_timestamp_unit="us") as parquet:
                 names = [name for name in schema.names if name in parquet.schema_arrow.names]
                 for batch in parquet.iter_batches(_BATCH_ROWS, columns=names):
                     columns = [_column(batch, field, values) for field in schema]
@@ -189,7 +189,7 @@ def _read_version(uri: str, changes: VersionChanges, schema: pa.Schema) -> Itera
         raise ChangesGoneError(message) from None
 
 
-def _open_file(uri: str, path: str) -> Path | pa.PythonFile:
+def open_file(uri: str, path: str) -> Path | pa.PythonFile:
     """Return a file of a table for its reader; raises ``FileNotFoundError`` if it is gone from a store."""
     folder = Store(uri).folder
     if folder:

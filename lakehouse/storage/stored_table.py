@@ -8,23 +8,31 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.decoding.staged import CORRECTED, DELETE, EQUAL_VERSION, NO_ROW, STALE, WITHDRAWN
+from lakehouse.decoding.staged import CORRECTED, DELETE, EQUAL_VERSION, MATCHED_ROW, NO_ROW, STALE, WITHDRAWN
 from lakehouse.errors import ConflictError, LockedError
 from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.spark.own_session import collect_rows
-from lakehouse.storage.data_files import DataFile, read_rows
+from lakehouse.storage.data_files import DataFile, read_rows, read_slots
 from lakehouse.storage.delta_rs_writer import add_files, append_nothing, append_quickly, upsert_quickly, write_quickly
-from lakehouse.storage.eligibility import MOST_MEMORY, can_append_quickly, can_merge_quickly
+from lakehouse.storage.eligibility import (
+    MOST_MEMORY,
+    can_append_quickly,
+    can_copy_files,
+    can_merge_quickly,
+    can_replace_slots,
+)
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec, from_source, keyed_spec
 from lakehouse.storage.row_changes import read_changes
 from lakehouse.storage.schema_change import add_comments, ensure_table, require_nothing, restrict_statistics
 from lakehouse.storage.schema_diff import RewriteScope
+from lakehouse.storage.slot_writer import files_of_slots, write_slots
 from lakehouse.storage.spark_writer import (
     commit_append,
     commit_merge,
@@ -185,28 +193,46 @@ class StoredTable:
 
         Returns ``None``, and writes nothing, if Spark has to write.
         """
-        count, partitions = expected.rows, expected.partitions
-        if not count or not can_merge_quickly(self.layout, count, partitions, expected.text):
+        is_small = can_merge_quickly(self.layout, expected.rows, expected.partitions, expected.text)
+        if not expected.rows or not (is_small or can_replace_slots(self.layout, expected.rows, expected.text)):
             return None
-        rows = collect_rows(comparison.compare_few(self.rows_covering(commit.table_version, partitions)))
-        if rows is None or rows.nbytes > MOST_MEMORY:  # kept values from stored rows add to the expected size
-            return None
-        # a duplicate key, which Delta refuses, or no row to store, for which deltalake makes no commit
-        if rows.num_rows != count or pc.all(rows[STALE]).as_py():
+        read = read_rows if is_small else read_slots
+        stored_rows = read(self.spark, self.layout, commit.table_version, expected.partitions)
+        if (
+            stored_rows is None
+            or (rows := self._collect_few(comparison.compare_few(stored_rows), expected.rows)) is None
+        ):
             return None
         counted_names = [name for name in COUNTED_FLAGS if name in rows.column_names]
         commit = _with_counts(commit, {name: pc.sum(rows[name]).as_py() for name in counted_names})
         rows = rows.drop_columns(counted_names)
-        if DELETE in rows.column_names:
-            deletes = self.spark.createDataFrame(rows.select([*self.layout.key, DELETE]))
-            commit = comparison.before_commit(deletes, commit)
-            return write_quickly(self.layout, rows.drop_columns([DELETE]), self.layout.key, partitions, commit)
+        deletes = DELETE in rows.column_names
+        if deletes:
+            new_deletes = self.spark.createDataFrame(rows.select([*self.layout.key, DELETE]))
+            commit, rows = comparison.before_commit(new_deletes, commit), rows.drop_columns([DELETE])
         try:
-            return write_quickly(self.layout, rows, self.layout.key, partitions, commit)
+            if is_small:
+                return write_quickly(self.layout, rows, self.layout.key, expected.partitions, commit)
+            return write_slots(self.layout, rows, self.layout.key, commit)
         except LockedError:
             raise
         except ConflictError:  # Spark can still commit if the other commit changed none of its rows
+            if deletes:  # it would store them once more
+                raise
             return None
+
+    def _collect_few(self, compared_rows: DataFrame, count: int) -> pa.Table | None:
+        """Return compared rows; ``None`` if Spark has to write them: more or fewer than expected, or none to store.
+
+        A duplicate key makes them more, which Delta refuses, and deltalake makes no commit for no row.
+        """
+        rows = collect_rows(compared_rows)
+        if rows is None or rows.nbytes > MOST_MEMORY:  # kept values from stored rows add to the expected size
+            return None
+        if rows.num_rows != count or pc.all(rows[STALE]).as_py():
+            return None
+        has_slots = MATCHED_ROW in rows.column_names
+        return rows if not has_slots or can_copy_files(self.layout, files_of_slots(rows)) else None
 
     def replace_rows(self, rows: DataFrame, commit: Commit) -> Entry:
         """Replace every row and the column types; columns that are no longer declared remain, and become NULL.

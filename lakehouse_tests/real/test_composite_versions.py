@@ -16,7 +16,7 @@ from lakehouse.errors import TableError
 from lakehouse.kafka import create_topic
 from lakehouse.operations.rebuild_tables import Places, build_copies, switch
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.attacks.writers import by_writer
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.tables.rows import rows_of
 
@@ -81,9 +81,9 @@ def expected_rows(events: Sequence[Event], nulls: VersionNulls) -> dict[int, tup
     return rows
 
 
-@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["by deltalake", "by Spark"])
+@pytest.fixture(params=["deltalake", "slots", pytest.param("Spark", marks=pytest.mark.slow)])
 def writer(request: pytest.FixtureRequest) -> Iterator[None]:
-    with by_spark(request.param):
+    with by_writer(request.param):
         yield
 
 

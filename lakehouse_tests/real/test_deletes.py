@@ -13,16 +13,16 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.operations.maintain import maintain
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.dying_deletes import DiedError, dying_after_deletes
-from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.attacks.writers import by_writer
 from lakehouse_tests.helpers.brokers.revised_streams import delete, outcome, row, stored_deletes, stream_with_revisions
 from lakehouse_tests.helpers.brokers.streams import DELETES, Stream
 from lakehouse_tests.helpers.tables.rows import rows_of
 
 
-@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["by deltalake", "by Spark"])
+@pytest.fixture(params=["deltalake", "slots", pytest.param("Spark", marks=pytest.mark.slow)])
 def stream(request: pytest.FixtureRequest, spark: SparkSession, broker: Settings) -> Iterator[Stream]:
     """A table whose records have a revision that orders them."""
-    with by_spark(request.param):
+    with by_writer(request.param):
         yield stream_with_revisions(spark, broker, deletes=Deletes(when=DELETES))
 
 

@@ -4,14 +4,14 @@ import pytest
 
 from lakehouse.derived.refresh import refresh_and_retry
 from lakehouse.operations.verify import verify_rollup
-from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.attacks.writers import WRITERS, by_writer
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.tables.sales import narrow_sales, sale, with_wide_columns
 
 
-@pytest.fixture(params=[False, True], ids=["few rows", "by Spark"])
+@pytest.fixture(params=WRITERS)
 def stream(spark, broker, request: pytest.FixtureRequest):
-    with by_spark(request.param):
+    with by_writer(request.param):
         yield narrow_sales(spark, broker)
 
 

@@ -1,7 +1,7 @@
-"""Choose who writes few rows: deltalake, or Spark, which writes many rows."""
+"""Choose who stores compared rows: deltalake in small tables, a writer in their slots, or Spark's MERGE."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 
 from lakehouse.storage import eligibility, merge_spec, stored_table
 
+WRITERS = ("deltalake", "slots", "Spark")
 _MOST_ROWS = eligibility.MOST_ROWS
 
 
@@ -18,6 +19,19 @@ def by_spark(really: bool = True) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(eligibility, "MOST_ROWS", -1 if really else _MOST_ROWS)
         yield
+
+
+@contextmanager
+def by_slots() -> Iterator[None]:
+    """Replace rows in their slots inside the block, also in a table that is small enough for a merge by deltalake."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(eligibility, "_MOST_TARGET_ROWS", -1)
+        yield
+
+
+def by_writer(name: str) -> AbstractContextManager[None]:
+    """Let one of ``WRITERS`` store compared rows inside the block, if the table is eligible."""
+    return by_slots() if name == "slots" else by_spark(name == "Spark")
 
 
 def one_more_row(patch: pytest.MonkeyPatch) -> None:

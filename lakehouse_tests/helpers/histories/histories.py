@@ -26,7 +26,7 @@ from lakehouse.ledger.positions import Range
 from lakehouse.operations.maintain import maintain
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
-from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.attacks.writers import WRITERS, by_writer
 from lakehouse_tests.helpers.histories.model import Model
 from lakehouse_tests.helpers.histories.model_values import Key, ModelCounts, Moment, Partition, Rules
 from lakehouse_tests.helpers.histories.surroundings import (
@@ -99,7 +99,7 @@ class Histories(RuleBasedStateMachine):
     @rule(size=st.sampled_from([None, 2, 7]))
     def merge(self, size: int | None) -> None:
         self.before_merge()
-        with by_spark(len(self.model.moments) % 2 == 0):  # Spark and deltalake alternate
+        with by_writer(WRITERS[len(self.model.moments) % len(WRITERS)]):  # they alternate
             outcomes = batches.merge_all(TableContext(self.spark, self.settings, self.table), Request(size))
         self.expect_base(outcomes)
         for outcome in outcomes:

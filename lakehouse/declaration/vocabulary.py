@@ -134,12 +134,15 @@ class Upkeep:
 
     ``retention`` is how far back every table of the declaration can at least be read as of an earlier time. ``every``
     is how often Dagster maintains the tables. ``cluster_by`` names columns: compaction stores rows with similar values
-    in the same files. It requires a table without partitions.
+    in the same files. It requires a table without partitions. ``deletion_vectors`` hides replaced rows of the merged
+    table instead of copying the files that hold them: batches that update few rows in many files write less, and some
+    readers cannot open the table.
     """
 
     retention: timedelta = timedelta(days=7)
     every: timedelta = timedelta(days=1)
     cluster_by: Sequence[str] = ()
+    deletion_vectors: bool = False
 
 
 @dataclass(frozen=True)

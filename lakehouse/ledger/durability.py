@@ -20,6 +20,7 @@ from lakehouse.errors import TableDamagedError, restore_advice
 from lakehouse.ledger.log_copies import LOG
 from lakehouse.ledger.log_files import Action, info_in
 from lakehouse.ledger.table_failures import disk_failure
+from lakehouse.ledger.vectors import VECTOR_SUFFIX, vector_path
 from lakehouse.settings.store import Store
 
 # Spark's Delta counts files of changes separately, deltalake together with the others
@@ -32,6 +33,7 @@ _COUNTERS: Final = (
 _MAX_COMPARED = 1_000  # of the newest entries, if no marker shows which were synced
 _THREADS = 8  # that sync files at the same time
 _PARQUET_ENDS = (b"PAR1", b"PARE")
+_FRAME = 8  # bytes of the length and the checksum of a deletion vector
 
 
 def is_cut(actions: Sequence[Action]) -> bool:
@@ -130,6 +132,7 @@ def _unsynced_versions(table: Path) -> Iterator[int]:
 def _find_damage(table: Path) -> _Damage | None:
     added_files: dict[str, tuple[int, int]] = {}
     change_files: dict[str, tuple[int, int]] = {}
+    vectors: dict[str, dict[str, tuple[int, int]]] = {}  # of each data file
     for version in _unsynced_versions(table):
         actions, entry = _read(_entry(table, version)), _entry(table, version)
         if actions is None or is_cut(actions):
@@ -144,13 +147,24 @@ def _find_damage(table: Path) -> _Damage | None:
             return _Damage(version, checkpoint, "its checkpoint is truncated", remedy)
         for path in (action["remove"]["path"] for action in actions if action.get("remove")):
             added_files.pop(path, None)
-        for kind, files in (("add", added_files), ("cdc", change_files)):
-            for file in (action[kind] for action in actions if action.get(kind)):
-                files.setdefault(file["path"], (version, file["size"]))
+            vectors.pop(path, None)
+        for file in (action["add"] for action in actions if action.get("add")):
+            added_files.setdefault(file["path"], (version, file["size"]))
+            vectors[file["path"]] = _vector_of(file, version)
+        for file in (action["cdc"] for action in actions if action.get("cdc")):
+            change_files.setdefault(file["path"], (version, file["size"]))
     # VACUUM may have deleted files of changes
     existing_changes = {path: file for path, file in change_files.items() if _path(table, path).exists()}
     local_files = {path: file for path, file in added_files.items() if Store(path).folder}
-    return _find_damaged_file(table, local_files | existing_changes)
+    vector_files = {path: file for vector in vectors.values() for path, file in vector.items()}
+    return _find_damaged_file(table, local_files | existing_changes | vector_files)
+
+
+def _vector_of(file: Action, version: int) -> dict[str, tuple[int, int]]:
+    """Return the file with the deletion vector of a data file, by path, and how long it is at least."""
+    vector = file.get("deletionVector") or {}
+    path = vector_path(vector)
+    return {path: (version, vector["offset"] + vector["sizeInBytes"] + _FRAME)} if path else {}
 
 
 def _find_damaged_file(table: Path, files: Mapping[str, tuple[int, int]]) -> _Damage | None:
@@ -187,6 +201,8 @@ def _file_problem(file: Path, size: int | None = None) -> str | None:
             has_parquet_end = data_file.read() in _PARQUET_ENDS
     except FileNotFoundError:
         return "a data file is missing"
+    if file.suffix == VECTOR_SUFFIX:
+        return None if actual_size >= (size or 0) else f"a deletion vector ends after {actual_size} bytes"
     if size is not None and actual_size != size:
         return f"a data file has {actual_size} of {size} bytes"
     return None if has_parquet_end else "a data file does not end as a Parquet file"
@@ -198,8 +214,10 @@ def _sync(table: Path, versions: Iterable[int]) -> None:
     for version in versions:
         entry = _entry(table, version)
         for action in _read(entry) or ():
-            described_files = (action.get(kind) for kind in ("add", "cdc"))
-            files |= {_path(table, file["path"]) for file in described_files if file}
+            described_files = [action[kind] for kind in ("add", "cdc") if action.get(kind)]
+            files |= {_path(table, file["path"]) for file in described_files}
+            vectors = (vector_path(file.get("deletionVector") or {}) for file in described_files)
+            files |= {_path(table, path) for path in vectors if path}
         entries += [entry, entry.with_suffix(".checkpoint.parquet")]
     folders = {folder for file in files for folder in file.parents if folder.is_relative_to(table)}
     _sync_all([*_with_checksums(files), *folders])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from deltalake import DeltaTable
 
 from lakehouse.errors import TableError
+from lakehouse.ledger.added_files import added_files
 from lakehouse.ledger.commit_infos import committed_at
 from lakehouse.ledger.log import open_table, open_version, read_commit, read_history
 from lakehouse.ledger.table_failures import log_failures
@@ -69,7 +70,7 @@ def measure(uri: str) -> TableSize:
         return TableSize(0, 0)
     with log_failures(uri):
         sizes = table.get_add_actions(flatten=False)["size_bytes"]
-        return TableSize(int(table.count()), sum(sizes.to_pylist()))
+        return TableSize(count_rows_in(table, uri), sum(sizes.to_pylist()))
 
 
 def holds_files(uri: str) -> bool:
@@ -82,16 +83,24 @@ def holds_files(uri: str) -> bool:
 def count_rows(uri: str, partition: str | None = None, values: Collection[str] | None = None) -> int:
     """Count the rows of a table from its log alone; 0 if there is no table.
 
-    ``values`` limits the count to these values of its partition column. A file without a row count in the log counts
-    as 0.
+    ``values`` limits the count to these values of its partition column; it then includes rows that deletion vectors
+    hide. A file without a row count in the log counts as 0.
     """
     table = open_table(uri)
     if table is None:
         return 0
     if partition is None or values is None:
-        with log_failures(uri):
-            return int(table.count())
+        return count_rows_in(table, uri)
     return sum(filter(None, active_files(table, uri, partition, values)["rows"].to_pylist()))
+
+
+def count_rows_in(table: DeltaTable, uri: str) -> int:
+    """Count the rows of an opened table from its log alone, without those that deletion vectors hide."""
+    with log_failures(uri):
+        count = int(table.count())
+        has_vectors = table.protocol().min_reader_version > 1
+    adds = added_files(uri, table.version()).values() if has_vectors else ()
+    return count - sum(int((add.get("deletionVector") or {}).get("cardinality", 0)) for add in adds)
 
 
 @dataclass(frozen=True)

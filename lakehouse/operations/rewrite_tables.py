@@ -16,7 +16,7 @@ from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_as_of, ledger_of, read_ledger
 from lakehouse.ledger.log import open_version, read_commit
 from lakehouse.ledger.table_failures import log_failures
-from lakehouse.ledger.versions import count_rows
+from lakehouse.ledger.versions import count_rows, count_rows_in
 from lakehouse.operations.planned_changes import layouts_of
 from lakehouse.storage.delta_rs_writer import restore_version
 from lakehouse.storage.layout import Layout
@@ -153,7 +153,7 @@ def plan_restore(layout: Layout, version: int) -> PlannedRestore:
         raise TableError(message, where=uri, action="Choose a smaller number.")
     table = open_version(uri, version)
     with log_failures(uri):
-        rows = count_rows(uri), int(table.count())
+        rows = count_rows(uri), count_rows_in(table, uri)
     former_ledger = ledger_as_of(table, uri, name)
     if ledger.progress and former_ledger.transaction and not former_ledger.progress:
         message = f"The log no longer shows the progress of version {version} of {name}"

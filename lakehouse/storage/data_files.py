@@ -69,8 +69,14 @@ def read_rows(
 def read_slots(
     spark: SparkSession, layout: Layout, version: int, partitions: Collection[str] | None = None
 ) -> DataFrame | None:
-    """Return the rows of ``read_rows``, each with its slot in ``_slot``; ``None`` if they cannot be read from files."""
-    return _read_files(spark, layout, version, partitions, [F.expr(_SLOT_SQL).alias(SLOT)])
+    """Return the rows of ``read_rows``, each with its slot in ``_slot``; ``None`` if it cannot be read.
+
+    Delta shows the slots of a table only if it may have deletion vectors.
+    """
+    slot = F.expr(_SLOT_SQL).alias(SLOT)
+    if layout.deletion_vectors:
+        return read_table(spark, layout, version).select("*", slot)
+    return _read_files(spark, layout, version, partitions, [slot])
 
 
 def _read_files(

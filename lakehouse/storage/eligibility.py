@@ -21,7 +21,7 @@ from lakehouse.ledger.log_copies import LOG
 from lakehouse.ledger.versions import active_files
 from lakehouse.settings.store import Store
 from lakehouse.storage.data_files import MOST_FILES, read_footer
-from lakehouse.storage.layout import STATISTICS, TEXT_TYPES, Layout, paths
+from lakehouse.storage.layout import STATISTICS, TEXT_TYPES, VECTORS, Layout, paths
 
 MOST_ROWS = 500_000  # of a commit, in the memory of this process
 _ALWAYS_ELIGIBLE_ROWS = 1_000  # in memory, however wide the rows are
@@ -33,6 +33,7 @@ _MOST_FILE_BYTES = 64 * 1024 * 1024  # of such rows in files like those of the t
 _MOST_COPIED_BYTES = 4 * 1024**3  # of files with replaced rows; of more, a cluster writes faster than one process
 _MOST_TARGET_ROWS = 1_000_000  # in a table that is merged into
 _SPARK_INTERVAL = 100  # every 100th commit is made by Spark: it deletes expired log files, deltalake does not
+_VECTOR_FEATURE = "deletionVectors"
 _SUPPORTED_FEATURES = {"appendOnly", "invariants", "changeDataFeed"}  # table features that deltalake writes as Spark
 # writer protocol versions: up to 4, features show in the properties and the columns; 7 lists them by name
 _MOST_LEGACY_WRITER, _FEATURE_WRITER = 4, 7
@@ -66,7 +67,9 @@ def can_merge_quickly(
     ``text`` is the number of bytes of text in them, if it is known. A merge may read every row and copy every file, so
     the files must be small and copied without a change.
     """
-    table = _open_eligible(layout, rows) if partitions is None or len(partitions) <= MOST_FILES else None
+    has_many = partitions is not None and len(partitions) > MOST_FILES
+    # deltalake writes no deletion vector, and reads none in a merge
+    table = None if has_many or layout.deletion_vectors else _open_eligible(layout, rows)
     if table is None or not _fits_memory(table, layout, rows or 0, text):
         return False
     files = active_files(table, layout.uri, layout.partition_by, partitions)
@@ -90,6 +93,8 @@ def can_replace_slots(layout: Layout, rows: int | None, text: int | None = None)
 
 def can_copy_files(layout: Layout, file_uris: Collection[str]) -> bool:
     """Whether a copy of these files of the table by deltalake has the same values, and is quick enough."""
+    if layout.deletion_vectors:
+        return True
     names = {unquote(uri).rpartition("/")[2] for uri in file_uris}
     table = open_table(layout.uri)
     paths = active_files(table, layout.uri)["path"].to_pylist() if table else []
@@ -121,9 +126,11 @@ def _is_supported(table: DeltaTable, layout: Layout) -> bool:
     """Whether the table has no feature, property or column that deltalake does not write as Spark does."""
     protocol, metadata = table.protocol(), table.metadata()
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-    has_features = protocol.min_writer_version == _FEATURE_WRITER and features <= _SUPPORTED_FEATURES
+    supported_features = _SUPPORTED_FEATURES | ({_VECTOR_FEATURE} if layout.deletion_vectors else set())
+    has_features = protocol.min_writer_version == _FEATURE_WRITER and features <= supported_features
     is_writable = protocol.min_writer_version <= _MOST_LEGACY_WRITER or has_features
-    has_protocol = protocol.min_reader_version == 1 and is_writable
+    is_legacy = protocol.min_reader_version == 1 and not layout.deletion_vectors
+    has_protocol = is_writable and (is_legacy or metadata.configuration.get(VECTORS) == "true")
     statistics = layout.statistics_properties.get(STATISTICS, "").split(",")
     stored_statistics = metadata.configuration.get(STATISTICS, "").split(",")
     has_statistics = statistics != [""] and {*statistics} == {*stored_statistics}

@@ -23,6 +23,7 @@ DECLARATION_PROPERTY = (
 COLUMNS_PROPERTY = (
     "lakehouse.columns"  # every lakehouse column that the table ever had; all others belong to other programs
 )
+VECTORS = "delta.enableDeletionVectors"
 STATISTICS = "delta.dataSkippingStatsColumns"
 TEXT_TYPES = ("STRING", "BINARY")  # types whose values may have any size
 TEXT_BOUND = 32  # characters of a text that the log keeps as the bound of a file or of a batch
@@ -92,6 +93,7 @@ class Layout:
     ``kept_version_column`` is the version column whose values are stored with kept columns or deletes: once there are
     rows, it never changes.
     ``sync``: on a local disk, a commit is flushed to the disk before it is reported.
+    ``deletion_vectors``: replaced rows are hidden, and their files stay.
     ``rows_path`` is the path to the array whose elements are rows, which never changes; ``None`` if there is none.
     """
 
@@ -107,6 +109,7 @@ class Layout:
     key: Sequence[str] = ()
     declaration: str = ""
     cluster_by: Sequence[str] = ()
+    deletion_vectors: bool = False
     declaration_name: str = ""
     declaration_facts: str = ""
     kept_version_column: str = ""
@@ -174,7 +177,8 @@ class Layout:
         properties = {KEY: ",".join(sorted(self.key))} if self.key else {}
         properties |= {VERSION_COLUMN: self.kept_version_column} if self.kept_version_column else {}
         properties |= {} if self.rows_path is None else {ROWS: json.dumps(list(self.rows_path))}
-        return self.retention_properties | properties | ({CHANGE_DATA: "true"} if self.change_data else {})
+        switches = {CHANGE_DATA: self.change_data, VECTORS: self.deletion_vectors}
+        return self.retention_properties | properties | {name: "true" for name, is_on in switches.items() if is_on}
 
     def corrections(self, stored_properties: Mapping[str, str]) -> dict[str, str]:
         """Return the enforced properties that a table with ``stored_properties`` needs; its log may be kept longer.
@@ -184,6 +188,8 @@ class Layout:
         corrections = {
             name: value for name, value in self.enforced_properties.items() if stored_properties.get(name) != value
         }
+        if stored_properties.get(VECTORS) == "true" and not self.deletion_vectors:
+            corrections[VECTORS] = "false"
         if _parse_interval(stored_properties.get(_KEEP_LOG, "")) >= _parse_interval(
             self.enforced_properties[_KEEP_LOG]
         ):

@@ -5,7 +5,6 @@ added, and deleted those of the files that it removed, unless it says that no ro
 have deletion vectors.
 """
 
-from base64 import b85decode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
-from uuid import UUID
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -26,6 +24,7 @@ from lakehouse.errors.troubles import PASSING, Trouble, find_trouble
 from lakehouse.ledger.commit_infos import committed_at
 from lakehouse.ledger.log_files import Action, LogFiles, info_in
 from lakehouse.ledger.table_failures import log_failures
+from lakehouse.ledger.vectors import vector_path
 from lakehouse.settings.store import Store
 
 if TYPE_CHECKING:
@@ -41,12 +40,6 @@ _CHANGE_FIELDS = (
 _CHANGES = {"cdc": None, "remove": "delete", "add": "insert"}
 _COLUMN_MAPPING = "delta.columnMapping.mode"
 _COLUMNS_OF_CHANGES = "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable"
-_IN_OWN_FOLDER = "u"  # a deletion vector may also be in the log itself, or in another table
-_CODE_LENGTH = 20
-_FROM_Z85 = str.maketrans(
-    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#",
-    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~",
-)
 
 
 class ChangesGoneError(LakehouseError):
@@ -74,8 +67,8 @@ class ChangedFile:
     def paths(self) -> Iterator[str]:
         """The paths of the file, and of that with its deletion vector."""
         yield self.path
-        if self.vector.get("storageType") == _IN_OWN_FOLDER:
-            yield _vector_path(self.vector["pathOrInlineDv"])
+        if path := vector_path(self.vector):
+            yield path
 
 
 @dataclass(frozen=True)
@@ -123,13 +116,6 @@ def place_of(path: str) -> str:
     """Return the place of a file from its path in the log; a file of a clone is outside of the table."""
     store = Store(path)
     return str(store.folder or path) if store.is_address else unquote(path)
-
-
-def _vector_path(text: str) -> str:
-    """Return the path of the file with a deletion vector: a prefix, and an id that Delta writes in the base of Z85."""
-    prefix, code = text[:-_CODE_LENGTH], text[-_CODE_LENGTH:]
-    name = f"deletion_vector_{UUID(bytes=b85decode(code.translate(_FROM_Z85)))}.bin"
-    return f"{prefix}/{name}" if prefix else name
 
 
 def read_change_batches(

@@ -99,6 +99,7 @@ def merged_layout(table: TableParts, settings: Settings) -> Layout:
         key=table.key,
         declaration=table.fingerprint,
         cluster_by=table.upkeep.cluster_by,
+        deletion_vectors=table.upkeep.deletion_vectors,
         declaration_name=table.name,
         fixed_columns=[*table.key, *table.version_columns],
         declaration_facts=facts_of(table),

@@ -6,7 +6,7 @@ A slot is the data file of a stored row, and the index of the row in it.
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, WriterProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError
 from pyarrow.parquet import ParquetFile
 
 from lakehouse.errors import TableError
+from lakehouse.ledger.added_files import added_files
 from lakehouse.ledger.log_copies import LOG
 from lakehouse.ledger.versions import active_files
+from lakehouse.storage.deletion_vectors import read_vector, write_vectors
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.row_changes import open_file
 
@@ -96,6 +99,42 @@ def list_touched_files(layout: Layout, table: DeltaTable, slots: pa.Table) -> li
 def _name_of(path: str) -> str:
     """Return the name of a file, which has an id that no other file has."""
     return unquote(path).rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class HiddenRows:
+    """A data file some of whose rows become hidden, by the actions that remove it and that add it again."""
+
+    removed: Action
+    added: Action | None
+
+
+def hide_rows(
+    layout: Layout, folder: Path, version: int, files: Sequence[TouchedFile], milliseconds: int
+) -> list[HiddenRows]:
+    """Write the deletion vectors of files, with the rows that they hide already; a file without a row is removed.
+
+    ``folder`` gets the file with the vectors. Raises ``CommitFailedError`` if Spark has to write them.
+    """
+    active = added_files(layout.uri, version)
+    adds = {file.path: active[file.path] for file in files}
+    vectors = {file.path: read_vector(layout.uri, adds[file.path].get("deletionVector") or {}) for file in files}
+    for file in files:
+        vectors[file.path].update(file.indexes.tolist())
+    entries = write_vectors(folder, vectors)
+    return [_hide(add, entries[path], milliseconds) for path, add in adds.items()]
+
+
+def _hide(add: Action, vector: Action, milliseconds: int) -> HiddenRows:
+    removed = {name: add[name] for name in ("path", "partitionValues", "size", "deletionVector") if add.get(name)}
+    removed |= {"deletionTimestamp": milliseconds, "dataChange": True, "extendedFileMetadata": True}
+    stats = json.loads(add.get("stats") or "{}")
+    if "numRecords" not in stats:
+        raise CommitFailedError(f"The log has no statistics of {add['path']}")
+    is_empty = stats["numRecords"] == vector["cardinality"]
+    stats_text = json.dumps(stats | {"tightBounds": False})
+    added = None if is_empty else add | {"stats": stats_text, "deletionVector": vector, "dataChange": True}
+    return HiddenRows(removed | {"partitionValues": add["partitionValues"]}, added)
 
 
 @dataclass(frozen=True)

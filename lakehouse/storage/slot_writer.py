@@ -28,7 +28,7 @@ from lakehouse.settings.store import Store
 from lakehouse.storage.data_files import writer_properties
 from lakehouse.storage.delta_rs_writer import commit_planned
 from lakehouse.storage.layout import Layout
-from lakehouse.storage.slot_files import Action, NewFiles, TouchedFile, list_touched_files
+from lakehouse.storage.slot_files import Action, NewFiles, TouchedFile, hide_rows, list_touched_files
 from lakehouse.storage.store_drafts import no_files
 
 _THREADS = 2  # that copy files: each decodes one and encodes another at a time
@@ -82,14 +82,18 @@ class _Replacement:
         folder = Store(self.table.table_uri).folder or Path(self.table.table_uri)  # of the table, or of a draft
         new_files = NewFiles(self.layout, folder)
         new_files.remove_drafts()
-        files = self._touched_files()
-        added = self._write_rows(new_files, files)
+        files, now = self._touched_files(), time.time_ns() // 1_000_000
+        if files and self.layout.deletion_vectors:
+            hidden = hide_rows(self.layout, folder, self.table.version(), files, now)
+            removed, added = [rows.removed for rows in hidden], [rows.added for rows in hidden if rows.added]
+            added += self._write_rows(new_files, [])
+        else:
+            removed, added = [file.as_removed(self.layout, now) for file in files], self._write_rows(new_files, files)
         changes = self._write_changes(new_files) if files and self.layout.change_data else []
-        now = time.time_ns() // 1_000_000
         actions = [
-            {"commitInfo": self._info(commit, now, (len(added), len(files), len(changes)))},
+            {"commitInfo": self._info(commit, now, (len(added), len(removed), len(changes)))},
             {"txn": {"appId": app_id(self.layout.name), "version": commit.number, "lastUpdated": now}},
-            *({"remove": file.as_removed(self.layout, now)} for file in files),
+            *({"remove": file} for file in removed),
             *({"add": file} for file in added),
             *({"cdc": {name: file[name] for name in _CHANGE_FIELDS} | {"dataChange": False}} for file in changes),
         ]

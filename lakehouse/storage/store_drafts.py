@@ -22,6 +22,7 @@ from obstore.exceptions import AlreadyExistsError
 
 from lakehouse.errors.causes import in_time
 from lakehouse.ledger.log_copies import LOG, link_log, local_log
+from lakehouse.ledger.vectors import vector_path
 from lakehouse.ledger.versions import active_files
 from lakehouse.settings.store import Store, copies_folder, store_failures
 from lakehouse.storage.layout import Layout
@@ -119,8 +120,10 @@ class _Draft:
         if not entry.exists():
             return False
         actions = [json.loads(line) for line in entry.read_bytes().splitlines()]
-        named_files = (action.get("add") or action.get("cdc") for action in actions)
-        self.transfer(self.upload, [file["path"] for file in named_files if file])  # a missing file ends it
+        named_files = [file for action in actions if (file := action.get("add") or action.get("cdc"))]
+        vectors = {file["path"]: vector_path(file.get("deletionVector") or {}) for file in named_files}
+        # a file with a vector is there already; a missing file ends it
+        self.transfer(self.upload, {path or file for file, path in vectors.items()})
         self.transfer(self._create_entry, [entry.name])
         return True
 

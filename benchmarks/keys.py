@@ -1,7 +1,7 @@
 """Text keys in tables without partitions: the cost of finding and replacing rows as the table grows.
 
-Ascending keys are stored together, so the bounds of each file exclude most files. A scattered key may be in any file,
-and records that update random rows touch every file.
+Ascending keys are stored together, so the bounds of each file exclude most files, and the newest rows are updated. A
+scattered key may be in any file, and updates of random rows touch every file.
 """
 
 import json
@@ -18,7 +18,7 @@ from benchmarks.batches import add_measurements
 from benchmarks.turns import Measurement, rotate
 from benchmarks.ways import Form, Stream
 from benchmarks.world import World, base_order, new_world
-from lakehouse.declaration import Column, StreamTable
+from lakehouse.declaration import Column, StreamTable, Upkeep
 from lakehouse.declaration.names import RECORD
 from lakehouse.derived.refresh import refresh_changes
 from lakehouse.ingest.batches import prepare
@@ -30,7 +30,16 @@ SIZES = (1_000_000, 10_000_000)
 WARM_UP_ROUNDS = 2  # of three batches for each table
 _ROWS_PER_FILE = 500_000
 _DIGITS = 12
+_WAYS = ("lakehouse", "feed", "foreachBatch")
 _FORM = Form(("name",), "name STRING, size BIGINT", {"name": "json.name", "size": "json.size"})
+
+
+class Keys(StrEnum):
+    """The order of the keys, and how rows are replaced."""
+
+    ascending = "ascending"
+    scattered = "scattered"
+    hidden = "scattered, deletion vectors"
 
 
 class Mix(StrEnum):
@@ -49,7 +58,7 @@ class KeyedTable:
     """
 
     world: World
-    scattered: bool
+    keys: Keys
     size: int
     rows: int
     stream: Stream
@@ -63,19 +72,25 @@ class KeyedTable:
         refresh_changes(world.context)
         text_sql = f"lpad(CAST(id AS STRING), {_DIGITS}, '0')"
         numbers = world.spark.range(0, self.rows, 1, max(2, self.rows // _ROWS_PER_FILE))
-        rows = numbers.selectExpr(f"{f'md5({text_sql})' if self.scattered else text_sql} AS name", "id AS size")
+        rows = numbers.selectExpr(f"{f'md5({text_sql})' if self.is_scattered else text_sql} AS name", "id AS size")
         rows.write.format("delta").save(self.stream.uri)
         base_rows = rows.selectExpr("*", f"{base_order()} AS {RECORD}").write.format("delta").mode("append")
         base_rows.option("dataChange", "false").save(self.uri)
         world.derive()
 
     def publish(self, mix: Mix) -> None:
-        """Publish the records of a batch; those that update rows are spread over all of them."""
+        """Publish the records of a batch."""
         updates = {Mix.inserts: 0, Mix.updates: RECORDS, Mix.both: RECORDS // 2}[mix]
         inserts = RECORDS - updates
-        numbers = [*self.chance.sample(range(self.rows), updates), *range(self.rows, self.rows + inserts)]
+        updatable = range(self.rows) if self.is_scattered else range(self.rows - RECORDS, self.rows)
+        numbers = [*self.chance.sample(updatable, updates), *range(self.rows, self.rows + inserts)]
         publish(self.world.settings, self.world.table, (self._line(number) for number in numbers))
         self.rows += inserts
+
+    @property
+    def is_scattered(self) -> bool:
+        """Whether the key of a row is a hash of its number."""
+        return self.keys is not Keys.ascending
 
     @property
     def uri(self) -> str:
@@ -85,12 +100,12 @@ class KeyedTable:
     @property
     def ways(self) -> Mapping[str, tuple[Callable[[], object], str]]:
         """How to merge the records that wait, and into which table, by the name of the way."""
-        others = {"foreachBatch": (self.stream.next_batch, self.stream.uri)} if self.scattered else {}
+        others = {"foreachBatch": (self.stream.next_batch, self.stream.uri)} if self.keys is Keys.scattered else {}
         return {"lakehouse": (self.world.merge, self.uri), "feed": (self.world.derive, ""), **others}
 
     def _line(self, number: int) -> bytes:
         text = f"{number:0{_DIGITS}d}"
-        name = md5(text.encode(), usedforsecurity=False).hexdigest() if self.scattered else text
+        name = md5(text.encode(), usedforsecurity=False).hexdigest() if self.is_scattered else text
         return json.dumps({"name": name, "size": self.chance.randrange(10**9)}).encode()
 
 
@@ -115,14 +130,14 @@ def _data_files(uri: str) -> Iterator[Path]:
     return (path for path in paths if "_delta_log" not in path.parts and path.is_file())
 
 
-Results = dict[tuple[bool, Mix, int, str], Measured]
-"""What was measured, by whether keys are scattered, the mix, the rows of the table, and the way."""
+Results = dict[tuple[Keys, Mix, int, str], Measured]
+"""What was measured, by the keys, the mix, the rows of the table, and the way."""
 
 
 def run(turns: int, sizes: tuple[int, ...] = SIZES) -> Results:
     """Measure batches of each mix for each table, in turns."""
     with new_world() as world, ExitStack() as streams:
-        tables = [_new_table(world, scattered, size) for size in sizes for scattered in (False, True)]
+        tables = [_new_table(world, keys, size) for size in sizes for keys in Keys]
         for table in tables:
             table.fill()
             streams.enter_context(closing(table.stream))
@@ -137,15 +152,17 @@ def _run_round(table: KeyedTable, results: Results) -> None:
     for mix in Mix:
         table.publish(mix)
         for way, (work, uri) in table.ways.items():
-            with results.setdefault((table.scattered, mix, table.size, way), Measured()).turn(uri):
+            with results.setdefault((table.keys, mix, table.size, way), Measured()).turn(uri):
                 work()
 
 
 def times(results: Results) -> dict[str, dict[str, Measurement]]:
     """Return the times by the order of the keys and the mix, then by way and rows."""
     rows = dict[str, dict[str, Measurement]]()
-    for (scattered, mix, size, way), measured in results.items():
-        of_row = rows.setdefault(f"{'scattered' if scattered else 'ascending'}, {mix}", {})
+    for (keys, mix, size, way), measured in sorted(
+        results.items(), key=lambda item: (item[0][:3], _WAYS.index(item[0][3]))
+    ):
+        of_row = rows.setdefault(f"{keys}, {mix}", {})
         if way == "feed":
             of_row[f"{size:,} rows, with feed"] = add_measurements(of_row[f"{size:,} rows"], measured.times)
         else:
@@ -156,20 +173,22 @@ def times(results: Results) -> dict[str, dict[str, Measurement]]:
 def bytes_written(results: Results) -> list[dict[str, object]]:
     """Return the megabytes of data files that a batch writes, a row for each order of the keys and mix."""
     rows = dict[str, dict[str, object]]()
-    for (scattered, mix, size, way), measured in sorted(results.items()):
+    for (keys, mix, size, way), measured in sorted(results.items(), key=lambda item: item[0]):
         if way != "feed":
-            name = f"{'scattered' if scattered else 'ascending'}, {mix}, {way}"
+            name = f"{keys}, {mix}, {way}"
             rows.setdefault(name, {"MB written": name})[f"{size:,} rows"] = f"{median(measured.sizes) / 1e6:.2f}"
     return list(rows.values())
 
 
-def _new_table(world: World, scattered: bool, size: int) -> KeyedTable:
-    name = f"{'scattered' if scattered else 'ascending'}_{size}"
+def _new_table(world: World, keys: Keys, size: int) -> KeyedTable:
+    name = f"{keys.name}_{size}"
     columns = [
         Column("name", "STRING", required=True, doc="What it is called."),
         Column("size", "BIGINT", doc="How large it is."),
     ]
-    table = StreamTable(name, name, "Things by name.", columns, key=["name"])
+    table = StreamTable(
+        name, name, "Things by name.", columns, key=["name"], upkeep=Upkeep(deletion_vectors=keys is Keys.hidden)
+    )
     world = replace(world, table=table)
     stream = Stream(world, world.settings.table_uri(f"{name}_streamed"), form=_FORM)
-    return KeyedTable(world, scattered, size, size, stream)
+    return KeyedTable(world, keys, size, size, stream)

@@ -4,7 +4,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -19,9 +19,12 @@ from lakehouse.ledger.table_failures import log_failures
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow.compute import Expression
+    from pyarrow.dataset import Scanner
 
 Point = int | datetime
 """The number of a version, or a time with a zone: it means the newest version that was committed by then."""
+_SCANNED_ROWS = 16_384  # in a batch: a row may be as large as a record
 _TIME_EXAMPLE = "2026-11-01T00:00:00Z"
 
 
@@ -53,6 +56,22 @@ def active_files(
     if partition is None or values is None:
         return files
     return files.filter(pc.is_in(files["partition"], pa.array(list(values), pa.string())))
+
+
+def scan_rows(table: DeltaTable, names: Sequence[str], condition: "Expression | None" = None) -> "Scanner":
+    """Return a scanner of columns of the rows of an opened table that meet a condition; one that can be used once.
+
+    If the table may have deletion vectors, which pyarrow does not know, deltalake reads it.
+    """
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+    from deltalake import QueryBuilder
+
+    if table.protocol().min_reader_version == 1:
+        return table.to_pyarrow_dataset().scanner(list(names), filter=condition, batch_size=_SCANNED_ROWS)
+    columns = ", ".join(f'"{name}"' for name in names)
+    rows = QueryBuilder().register("t", table).execute(f"SELECT {columns} FROM t")
+    return ds.Scanner.from_batches(pa.RecordBatchReader.from_stream(rows), filter=condition)
 
 
 @dataclass(frozen=True)

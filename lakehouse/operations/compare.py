@@ -20,7 +20,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.errors import TableError
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.log import open_rows
-from lakehouse.ledger.versions import count_rows
+from lakehouse.ledger.versions import count_rows, scan_rows
 from lakehouse.operations.source_database import (
     BUCKETS,
     ComparedColumns,
@@ -34,7 +34,7 @@ from lakehouse.settings import Settings
 
 _ROWS_PER_REPORT = 10_000
 Row = TypeVar("Row")
-_ROWS_PER_BATCH = 16_384
+
 _MAX_SUM = 2**64 - 1
 _log = logging.getLogger(__name__)
 _MAX_BUCKETS = 64  # that are read row by row
@@ -188,8 +188,7 @@ class TablePair:
 
     def _read_rows(self, columns: ComparedColumns) -> Iterator[Texts]:
         """Yield the texts of the rows of the newest version."""
-        dataset = self._open().to_pyarrow_dataset()
-        for batch in dataset.to_batches(columns=list(columns.names), batch_size=_ROWS_PER_BATCH):
+        for batch in scan_rows(self._open(), columns.names).to_batches():
             texts = [[canonical_text(value) for value in column.to_pylist()] for column in batch.columns]
             yield from zip(*texts, strict=True)
 

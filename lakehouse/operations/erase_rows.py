@@ -77,6 +77,9 @@ def erase(context: TableContext, where: str | None, outlets: Iterable[Outlet] = 
         changes = retry_on_conflict(lambda: _remove_changes(context, where))
         removed[context.table.changes_name] = removed.get(context.table.changes_name, 0) + changes
     refresh_all(context)
+    if context.merged.layout.deletion_vectors:  # erased rows are not to stay in files of the table
+        purge = f"REORG TABLE {context.merged.layout.sql} APPLY (PURGE)"
+        retry_on_conflict(lambda: context.merged.run_upkeep(purge, context.run))
     if context.settings.store.folder is None:
         remove_left_drafts()
     written_exports = _replace_exports(context, outlets) if marks or any(removed.values()) else ()

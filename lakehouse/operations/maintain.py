@@ -5,6 +5,7 @@ makes one commit without rows that repeats the state of the ledger, so that an i
 expires. A table whose newest commit is such a commit is skipped.
 """
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,8 +19,11 @@ from lakehouse.declaration.sink import Outlet
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.horizon import purge_deletes
+from lakehouse.ledger.added_files import added_files
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.log import active_files, read_history
+from lakehouse.ledger.log import active_files, open_table, read_history
+from lakehouse.ledger.log_files import Action
+from lakehouse.ledger.vectors import vector_path
 from lakehouse.operations.planned_changes import layouts_of
 from lakehouse.operations.readers import VacuumReaders
 from lakehouse.settings.store import Store
@@ -31,6 +35,7 @@ from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 _MIN_SMALL_FILES = 2  # small files in one partition that are worth a compaction
 _CODEC = "spark.sql.parquet.compression.codec"
+_MOST_HIDDEN = 0.05  # of the rows of a file, from which on OPTIMIZE copies it
 _RECENT_COMMITS = 20  # newest commits that are searched for the metrics of VACUUM
 
 
@@ -172,7 +177,8 @@ class _TableMaintenance:
         uncompressed_partitions = self._uncompressed_partitions()
         if _is_idle(ledger) and not uncompressed_partitions:
             return Maintained(self.stored_table.layout.name, ledger.version, before, before, idle=True)
-        if any(sum(size < FILE_SIZE for size in sizes) >= _MIN_SMALL_FILES for sizes in file_sizes):
+        has_small_files = any(sum(size < FILE_SIZE for size in sizes) >= _MIN_SMALL_FILES for sizes in file_sizes)
+        if has_small_files or _hides_many_rows(self.stored_table.layout):
             retry_on_conflict(lambda: self.stored_table.run_upkeep(self.stored_table.layout.compaction, self.run))
         if uncompressed_partitions:
             retry_on_conflict(self._compress)
@@ -237,6 +243,19 @@ def _file_sizes(layout: Layout) -> list[list[int]]:
     return list(sizes.values())
 
 
+def _hides_many_rows(layout: Layout) -> bool:
+    """Whether compaction copies a file, because more of its rows are hidden than Spark tolerates (seen: 5 %)."""
+    counts = ((add["deletionVector"]["cardinality"], json.loads(add["stats"])) for add in _hiding_files(layout))
+    return any(hidden > _MOST_HIDDEN * stats["numRecords"] for hidden, stats in counts)
+
+
+def _hiding_files(layout: Layout) -> list[Action]:
+    """Return the actions that added the active files with a deletion vector."""
+    table = open_table(layout.uri) if layout.deletion_vectors else None
+    adds = added_files(layout.uri, table.version()).values() if table else ()
+    return [add for add in adds if add.get("deletionVector")]
+
+
 def has_removable_files(layout: Layout) -> bool:
     """Whether a file was last changed before the retention and is not active; in an object store, there may be one.
 
@@ -247,6 +266,7 @@ def has_removable_files(layout: Layout) -> bool:
     if folder is None:
         return True
     active_paths = set(map(unquote, active_files(layout.uri)["path"].to_pylist()))
+    active_paths |= {path for add in _hiding_files(layout) if (path := vector_path(add["deletionVector"]))}
     oldest = time.time() - max(1.0, layout.retention.total_seconds())
     return any(path not in active_paths and _is_older(folder / path, oldest) for path in _files_in(folder))
 

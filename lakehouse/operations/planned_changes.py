@@ -23,9 +23,10 @@ from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.ingest.schema_resolution import schemas_layout
 from lakehouse.ingest.topics import split_by_topic, topics_with_progress
 from lakehouse.ledger.ledger import read_ledger
-from lakehouse.ledger.log import open_table
+from lakehouse.ledger.log import open_rows, open_table
 from lakehouse.ledger.positions import Range
 from lakehouse.ledger.table_failures import log_failures
+from lakehouse.ledger.versions import scan_rows
 from lakehouse.settings import Settings
 from lakehouse.sources.files.folder import files_layout
 from lakehouse.sources.table_sources import source_of
@@ -177,7 +178,7 @@ def _still_in_source(
 
 def _count_rows_of(uri: str, ranges: Mapping[str, Sequence[Range]]) -> int:
     """Count the rows whose record has a position in ranges, by source; reads only the positions of rows."""
-    table = open_table(uri)
+    table = open_rows(uri)
     conditions = [
         (pc.field((RECORD, "source")).cast("string") == source)
         & (pc.field((RECORD, "partition")) == part.partition)
@@ -189,7 +190,7 @@ def _count_rows_of(uri: str, ranges: Mapping[str, Sequence[Range]]) -> int:
     if table is None or not conditions:
         return 0
     with log_failures(uri):
-        return int(table.to_pyarrow_dataset().count_rows(filter=reduce(or_, conditions)))
+        return int(scan_rows(table, [RECORD], reduce(or_, conditions)).count_rows())
 
 
 def plan_types(spark: "SparkSession", table: StreamTable) -> list[Change]:

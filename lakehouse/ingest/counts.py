@@ -36,14 +36,15 @@ class Touched(NamedTuple):
 
     ``partitions`` are those to which the rows belong, if the key determines them. ``prune`` is a condition on the table
     (as ``t``), made of literals, that prunes the files that can contain no row of the batch; ``key_ranges`` is the part
-    of it about the key, with ``{side}`` for the alias of the table. ``text`` is the size of the texts and bytes of the
-    valid records.
+    of it about the key, with ``{side}`` for the alias of the table, and ``bounds`` are the least and the greatest value
+    of columns of the key, as texts. ``text`` is the size of the texts and bytes of the valid records.
     """
 
     partitions: tuple[str, ...] | None = None
     prune: str = PRUNE_ALL
     key_ranges: str = "true"
     text: int = 0
+    bounds: Mapping[str, tuple[str, str]] = {}
 
 
 class ChangeCounts(NamedTuple):
@@ -154,7 +155,7 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
         deleted_keys=int(row["deleted_keys"]) if table.delete_rule else 0,
         truncates=int(row["truncates"]) if table.has_truncates else 0,
         unmapped_fields=unmapped_fields,
-        touched=Touched(partitions, prune, _all_of(key_conditions), int(row["text"])),
+        touched=Touched(partitions, prune, _all_of(key_conditions), int(row["text"]), _key_bounds(row, table)),
         changes=ChangeCounts(*(row[name] for name in ChangeCounts._fields)) if table.has_changes else ChangeCounts(),
         **{name: int(row[name]) for name in flags},
     )
@@ -256,11 +257,14 @@ def _key_conditions(row: Row, table: StreamTable) -> list[str]:
     Texts of records are written as character codes, so they contain no braces.
     """
     conditions = []
-    for name in _ranged_keys(table):
-        minimum, maximum = row[f"min_key_{name}"], row[f"max_key_{name}"]
-        if minimum is not None:
-            conditions += _range_conditions(f"{{side}}.`{name}`", minimum, maximum, table.by_name[name].type)
+    for name, (minimum, maximum) in _key_bounds(row, table).items():
+        conditions += _range_conditions(f"{{side}}.`{name}`", minimum, maximum, table.by_name[name].type)
     return conditions
+
+
+def _key_bounds(row: Row, table: StreamTable) -> dict[str, tuple[str, str]]:
+    bounds = {name: (row[f"min_key_{name}"], row[f"max_key_{name}"]) for name in _ranged_keys(table)}
+    return {name: values for name, values in bounds.items() if None not in values}
 
 
 def _all_of(conditions: Iterable[str]) -> str:

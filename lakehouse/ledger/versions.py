@@ -4,7 +4,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -56,6 +56,26 @@ def active_files(
     if partition is None or values is None:
         return files
     return files.filter(pc.is_in(files["partition"], pa.array(list(values), pa.string())))
+
+
+def files_within(table: DeltaTable, bounds: Mapping[str, tuple[str, str]]) -> "pa.Array":
+    """Return the paths of the active files that may have a row whose columns are within bounds, given as texts.
+
+    Statistics of times are less exact, and decide nothing.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    files = pa.table(table.get_add_actions(flatten=True))
+    for name, texts in bounds.items():
+        if not {f"min.{name}", f"max.{name}"} <= {*files.column_names}:
+            continue
+        lows, highs = files[f"min.{name}"], files[f"max.{name}"]
+        if pa.types.is_string(lows.type) or pa.types.is_integer(lows.type) or pa.types.is_date(lows.type):
+            least, greatest = (pa.scalar(text).cast(lows.type) for text in texts)
+            is_within = pc.and_kleene(pc.less_equal(lows, greatest), pc.greater_equal(highs, least))
+            files = files.filter(pc.fill_null(is_within, True))
+    return files["path"].combine_chunks()
 
 
 def scan_rows(table: DeltaTable, names: Sequence[str], condition: "Expression | None" = None) -> "Scanner":

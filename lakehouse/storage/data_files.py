@@ -6,7 +6,7 @@ of some partitions in the log within milliseconds. The rows are the same.
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 
 from lakehouse.decoding.staged import SLOT
 from lakehouse.ledger.log import open_table
-from lakehouse.ledger.versions import active_files
+from lakehouse.ledger.versions import active_files, files_within
 from lakehouse.settings.store import Store
 from lakehouse.storage.layout import TEXT_BOUND, Layout
 from lakehouse.storage.spark_writer import read_table
@@ -40,6 +40,7 @@ _MOST_REWRITTEN = 8 * ROW_GROUP  # bytes of a partition that is rewritten becaus
 _VALUE_SIZE = 16  # most bytes of a value, except texts
 # pyspark converts no struct of Arrow whose fields cannot be NULL
 _SLOT_SQL = "struct(nullif(_metadata.file_path, '') AS file, nullif(_metadata.row_index, -1) AS index)"
+_NO_SLOT_SQL = "CAST(NULL AS STRUCT<file: STRING, index: BIGINT>)"
 _FOOTER = 256 * 1024  # bytes from the end of a file that hold its footer, unless the file is very large
 
 
@@ -67,27 +68,40 @@ def read_rows(
 
 
 def read_slots(
-    spark: SparkSession, layout: Layout, version: int, partitions: Collection[str] | None = None
+    spark: SparkSession,
+    layout: Layout,
+    version: int,
+    partitions: Collection[str] | None,
+    bounds: Mapping[str, tuple[str, str]],
 ) -> DataFrame | None:
-    """Return the rows of ``read_rows``, each with its slot in ``_slot``; ``None`` if it cannot be read.
+    """Return at least the rows in these partitions and ``bounds``, each with its slot in ``_slot``.
 
-    Delta shows the slots of a table only if it may have deletion vectors.
+    ``None`` if slots cannot be read: Delta shows them only if the table may have deletion vectors, and of other tables,
+    Spark opens each file that may have a row.
     """
     slot = F.expr(_SLOT_SQL).alias(SLOT)
     if layout.deletion_vectors:
         return read_table(spark, layout, version).select("*", slot)
-    return _read_files(spark, layout, version, partitions, [slot])
+    return _read_files(spark, layout, version, partitions, (slot, bounds))
 
 
 def _read_files(
-    spark: SparkSession, layout: Layout, version: int, partitions: Collection[str] | None, slot: Sequence[Column] = ()
+    spark: SparkSession,
+    layout: Layout,
+    version: int,
+    partitions: Collection[str] | None,
+    slots: tuple[Column, Mapping[str, tuple[str, str]]] | None = None,
 ) -> DataFrame | None:
     """Return the rows of few files, read directly; ``None`` if Delta has to read them. Slots are worth more files."""
     table = open_table(layout.uri)
     if table is None or table.version() != version or table.protocol().min_reader_version > 1:
         return None
     files = active_files(table, layout.uri, layout.partition_by, partitions)
-    if not 0 < files.num_rows <= (_MOST_SLOT_FILES if slot else MOST_FILES):
+    if slots and files.num_rows > MOST_FILES:
+        files = files.filter(pc.is_in(files["path"], files_within(table, slots[1])))
+        if not files.num_rows:
+            return read_table(spark, layout, version).where("false").withColumn(SLOT, F.expr(_NO_SLOT_SQL))
+    if not 0 < files.num_rows <= (_MOST_SLOT_FILES if slots else MOST_FILES):
         return None
     paths = [unquote(path) for path in files["path"].to_pylist()]
     if not all(map(partial(_is_in_partition_folder, layout), paths, files["partition"].to_pylist())):
@@ -98,7 +112,7 @@ def _read_files(
         rows = reader.parquet(*(f"{layout.uri}/{path}" for path in paths))
     except PySparkException:  # a file is missing: the error of Delta names the table
         return None
-    return rows.select(*(f"`{name}`" for name in schema.names), *slot)
+    return rows.select(*(f"`{name}`" for name in schema.names), *(slots[:1] if slots else ()))
 
 
 def _is_in_partition_folder(layout: Layout, path: str, partition: str | None) -> bool:

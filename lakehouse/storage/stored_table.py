@@ -48,12 +48,14 @@ from lakehouse.storage.spark_writer import (
 class ExpectedRows:
     """The number of rows to write, the bytes of text in them, and all their partitions; ``None`` is unknown.
 
-    Partitions matter only for rows that are compared with stored rows: no other partition is read.
+    Partitions matter only for rows that are compared with stored rows: no other partition is read. So do ``bounds``,
+    the least and greatest values of columns of the key, as texts.
     """
 
     rows: int | None
     text: int | None = None
     partitions: Collection[str] | None = None
+    bounds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 COUNTED_FLAGS = {
@@ -196,8 +198,8 @@ class StoredTable:
         is_small = can_merge_quickly(self.layout, expected.rows, expected.partitions, expected.text)
         if not expected.rows or not (is_small or can_replace_slots(self.layout, expected.rows, expected.text)):
             return None
-        read = read_rows if is_small else read_slots
-        stored_rows = read(self.spark, self.layout, commit.table_version, expected.partitions)
+        place = self.spark, self.layout, commit.table_version, expected.partitions
+        stored_rows = read_rows(*place) if is_small else read_slots(*place, expected.bounds)
         if (
             stored_rows is None
             or (rows := self._collect_few(comparison.compare_few(stored_rows), expected.rows)) is None

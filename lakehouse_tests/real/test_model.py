@@ -15,7 +15,7 @@ from lakehouse_tests.helpers.histories.corrections import (
 )
 from lakehouse_tests.helpers.histories.drawn_histories import run_histories
 from lakehouse_tests.helpers.histories.erased_histories import ErasedHistories, run_erasures
-from lakehouse_tests.helpers.histories.histories import BegunHistories, Parts
+from lakehouse_tests.helpers.histories.histories import BegunHistories, HiddenHistories, Parts
 from lakehouse_tests.helpers.histories.log_histories import LogHistories
 from lakehouse_tests.helpers.histories.surroundings import KEYS, Letter
 
@@ -37,13 +37,14 @@ def test_a_random_history_of_a_log_table_gives_each_record_once(
 
 
 @pytest.mark.invariant("3.3", "4.1", "5.1", "7.1", "10.3", "10.4")
+@pytest.mark.parametrize("machine", [BegunHistories, HiddenHistories])
 def test_a_random_history_gives_the_tables_of_the_model(
-    spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory
+    spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory, machine: type[BegunHistories]
 ) -> None:
     """The first history that Hypothesis draws is the simplest, so a second one is drawn."""
     steps: list[None] = []
 
-    class Short(BegunHistories):
+    class Short(machine):  # type: ignore[valid-type, misc]
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
 
     run_histories(Short, 2, STEPS, are_always_the_same=True)

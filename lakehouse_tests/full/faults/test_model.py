@@ -9,7 +9,7 @@ from lakehouse_tests.helpers.histories.avro_histories import AvroHistories
 from lakehouse_tests.helpers.histories.delete_histories import DeleteHistories, PurgeHistories
 from lakehouse_tests.helpers.histories.drawn_histories import run_histories
 from lakehouse_tests.helpers.histories.element_histories import ElementHistories
-from lakehouse_tests.helpers.histories.histories import BegunHistories, Histories, Parts
+from lakehouse_tests.helpers.histories.histories import BegunHistories, HiddenHistories, Histories, Parts
 from lakehouse_tests.helpers.histories.log_histories import LogHistories
 from lakehouse_tests.helpers.histories.side_table_histories import SideTableHistories
 from lakehouse_tests.helpers.histories.topic_histories import (
@@ -28,6 +28,7 @@ STEPS = 40
 HISTORY_KINDS: list[tuple[str, type[Histories]]] = [("from nothing", Histories)] * 2 + [
     ("with a table", BegunHistories)
 ] * 5
+HISTORY_KINDS += [("with hidden rows", HiddenHistories)] * 2
 HISTORY_KINDS += [("of a log table", LogHistories)] * 3
 HISTORY_KINDS += [("with deletes and truncates", DeleteHistories)] * 4
 HISTORY_KINDS += [("with purged deletes", PurgeHistories)] * 2

@@ -4,7 +4,7 @@ After every step the merged, rejected, changes and rollup tables and the account
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import StreamTable, Upkeep
 from lakehouse.derived import refresh
 from lakehouse.ingest import batches
 from lakehouse.ingest.batches import Request
@@ -267,6 +267,14 @@ class BegunHistories(Histories):
     def begin(self, sent_letters: list[Letter]) -> None:
         Histories.begin(self)
         self.send_and_merge(sent_letters, 0, None)
+
+
+class HiddenHistories(BegunHistories):
+    """A history of a table whose replaced rows are hidden by deletion vectors."""
+
+    @staticmethod
+    def make_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
+        return replace(declare_table(rules, like), upkeep=Upkeep(deletion_vectors=True))
 
 
 def key_condition(key: Any) -> str:

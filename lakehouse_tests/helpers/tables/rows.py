@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from deltalake import DeltaTable
 
+from lakehouse.ledger.versions import scan_rows
 from lakehouse.settings import Settings
 
 Row = dict[str, Any]
@@ -21,7 +22,8 @@ class Origin(NamedTuple):
 
 def rows_of(settings: Settings, name: str, version: int | None = None) -> list[Row]:
     """Return all rows of a table in any order, of the newest version or of another one."""
-    rows: list[Row] = DeltaTable(settings.table_uri(name), version=version).to_pyarrow_table().to_pylist()
+    table = DeltaTable(settings.table_uri(name), version=version)
+    rows: list[Row] = scan_rows(table, [field.name for field in table.schema().fields]).to_table().to_pylist()
     return rows
 
 

@@ -17,7 +17,7 @@ from lakehouse.decoding.staged import MATCHED_ROW, REMOVES, SLOT, STALE
 from lakehouse.errors import ConflictError, TableDamagedError, TableError
 from lakehouse.ledger.durability import require_undamaged
 from lakehouse.ledger.ledger import app_id
-from lakehouse.ledger.versions import count_rows
+from lakehouse.ledger.versions import count_rows, files_within
 from lakehouse.storage.delta_rs_writer import append_quickly
 from lakehouse.storage.layout import VECTORS, Layout
 from lakehouse.storage.slot_writer import write_slots
@@ -204,3 +204,16 @@ def test_a_damaged_deletion_vector_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(ConflictError):
         write_slots(layout, changes, KEY, next_commit(layout))
     assert DeltaTable(layout.uri).version() == 1
+
+
+def test_a_batch_opens_the_files_whose_bounds_it_meets(tmp_path: Path) -> None:
+    """Times have no exact bounds in the log, and a file without statistics may hold any row."""
+    layout = create_table(tmp_path, PARIS, ROME)
+    write_deltalake(layout.uri, rows(BERN, OSLO), mode="append")
+    table = DeltaTable(layout.uri)
+    newest, oldest = table.get_add_actions()["path"].to_pylist()
+    assert files_within(table, {"place": ("A", "Bern")}).to_pylist() == [newest]
+    assert files_within(table, {"place": ("Pa", "Z")}).to_pylist() == [oldest]
+    assert files_within(table, {"place": ("Oslo", "Paris")}).to_pylist() == [newest, oldest]
+    assert files_within(table, {"place": ("X", "Z")}).to_pylist() == []
+    assert files_within(table, {"last": ("X", "Z"), "n": ("7", "9")}).to_pylist() == [newest, oldest]

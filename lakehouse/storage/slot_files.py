@@ -83,9 +83,14 @@ class TouchedFile:
 
 
 def list_touched_files(layout: Layout, table: DeltaTable, slots: pa.Table) -> list[TouchedFile]:
-    """Return the files in which rows are replaced; ``slots`` has ``file``, its URI, ``index``, and then the key."""
+    """Return the files in which rows are replaced; ``slots`` has ``file``, its URI, ``index``, and then the key.
+
+    Raises ``CommitFailedError`` if two files have one name, as those of a table that Spark did not write may.
+    """
     files = active_files(table, layout.uri, layout.partition_by).to_pylist()
     by_name = {_name_of(file["path"]): file for file in files}
+    if len(by_name) < len(files):
+        raise CommitFailedError(f"Two files of {layout.name} have the same name")
     touched_files = []
     for uri in pc.unique(slots["file"]).to_pylist():
         rows = slots.filter(pc.equal(slots["file"], uri)).sort_by("index")
@@ -97,7 +102,7 @@ def list_touched_files(layout: Layout, table: DeltaTable, slots: pa.Table) -> li
 
 
 def _name_of(path: str) -> str:
-    """Return the name of a file, which has an id that no other file has."""
+    """Return the name of a file, in which writers of Delta put an id that no other file has."""
     return unquote(path).rpartition("/")[2]
 
 

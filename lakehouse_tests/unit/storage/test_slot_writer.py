@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.transaction import AddAction
 
 from lakehouse.decoding.staged import MATCHED_ROW, REMOVES, SLOT, STALE
 from lakehouse.errors import ConflictError, TableDamagedError, TableError
@@ -38,6 +39,11 @@ def layout(request: pytest.FixtureRequest, tmp_path: Path) -> Layout:
     return layout
 
 
+def met_type() -> pa.StructType:
+    slot_type = pa.struct([("file", pa.string()), ("index", pa.int64())])
+    return pa.struct([*(field for field in SCHEMA if field.name not in KEY), (SLOT, slot_type)])
+
+
 def compared(layout: Layout, changes: Iterable[tuple[Row | None, Row]], *, stale: bool = False) -> pa.Table:
     """Rows as a comparison returns them: each stored row, ``None`` to insert, and the row that replaces it.
 
@@ -48,16 +54,13 @@ def compared(layout: Layout, changes: Iterable[tuple[Row | None, Row]], *, stale
         for file in DeltaTable(layout.uri).file_uris()
         for index, row in enumerate(pq.read_table(file).to_pylist())
     }
-    met_type = pa.struct(
-        [*(f for f in SCHEMA if f.name not in KEY), (SLOT, pa.struct([("file", pa.string()), ("index", pa.int64())]))]
-    )
     values = []
     for stored_row, row in changes:
         named = dict(zip(SCHEMA.names, row[:4], strict=True))
         met = None if stored_row is None else {"last": stored_row[2], "n": stored_row[3], SLOT: slots[stored_row]}
         values.append({**named, STALE: stale, REMOVES: row[4:] == ("gone",), MATCHED_ROW: met})
     return pa.Table.from_pylist(
-        values, pa.schema([*SCHEMA, (STALE, pa.bool_()), (REMOVES, pa.bool_()), (MATCHED_ROW, met_type)])
+        values, pa.schema([*SCHEMA, (STALE, pa.bool_()), (REMOVES, pa.bool_()), (MATCHED_ROW, met_type())])
     )
 
 
@@ -217,3 +220,18 @@ def test_a_batch_opens_the_files_whose_bounds_it_meets(tmp_path: Path) -> None:
     assert files_within(table, {"place": ("Oslo", "Paris")}).to_pylist() == [newest, oldest]
     assert files_within(table, {"place": ("X", "Z")}).to_pylist() == []
     assert files_within(table, {"last": ("X", "Z"), "n": ("7", "9")}).to_pylist() == [newest, oldest]
+
+
+def test_a_table_with_two_files_of_one_name_is_left_to_spark(tmp_path: Path) -> None:
+    layout = create_table(tmp_path, PARIS)
+    (name,) = (Path(file).name for file in DeltaTable(layout.uri).file_uris())
+    other_file = Path(layout.uri, "other", name)
+    other_file.parent.mkdir()
+    pq.write_table(rows(OSLO), other_file)
+    add = AddAction(f"other/{name}", other_file.stat().st_size, {}, 0, True, '{"numRecords": 1}')
+    DeltaTable(layout.uri).create_write_transaction([add], "append", DeltaTable(layout.uri).schema())
+    met = pa.array([{"last": PARIS[2], "n": 3, SLOT: {"file": other_file.as_uri(), "index": 0}}], met_type())
+    changes = rows(PARIS).append_column(STALE, pa.array([False])).append_column(MATCHED_ROW, met)
+    with pytest.raises(ConflictError):
+        write_slots(layout, changes, KEY, next_commit(layout))
+    assert DeltaTable(layout.uri).version() == 1

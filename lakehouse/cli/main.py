@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 failed with a clear error, 2 wrong usage, 3 nothing to do 
 date (with ``status --exit-code``), 130 interrupted.
 """
 
+import gc
 import logging
 import os
 import signal
@@ -42,6 +43,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.storage.lock_holder import name_work
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
+_COLLECTED_OBJECTS = 50_000  # new objects between two searches for garbage; imports make many, and no garbage
 _FORMER_VERBS = {
     "accept-gap": "repair gap",
     "accept-difference": "repair difference",
@@ -105,6 +107,7 @@ for module in (
 
 def main() -> NoReturn:
     """Run the command line and end the process with its exit code."""
+    gc.set_threshold(_COLLECTED_OBJECTS)
     for number in (signal.SIGINT, signal.SIGTERM):  # even if a shell started us with SIGINT ignored
         signal.signal(number, interrupt)
     logging.getLogger().addHandler(logging.NullHandler())  # libraries do not print: we report errors in one line

@@ -1,6 +1,7 @@
 """What a command works with: settings, a broker, a Spark session. A command stops what it started."""
 
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -71,6 +72,7 @@ def interrupt_again(unraisable: "UnraisableHookArgs") -> None:
 
 def end_process(code: int) -> NoReturn:
     """End the process; after a signal, do not wait for threads of libraries: one may wait for a silent server."""
+    gc.freeze()  # otherwise Python searches all modules for garbage before it ends
     if not _STATE.is_signaled:
         sys.exit(code)
     atexit._run_exitfuncs()

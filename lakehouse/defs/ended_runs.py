@@ -15,7 +15,6 @@ from pathlib import Path
 
 import dagster as dg
 from dagster._core.events import RunFailureReason
-from dagster._core.storage.runs import SqliteRunStorage
 from dagster._core.storage.tags import GRPC_INFO_TAG, RUN_FAILURE_REASON_TAG
 
 _FINISHED = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
@@ -36,6 +35,8 @@ def prepare_storage(stopped_at: float | None = None) -> None:
     Call it before the daemon starts: its monitor would report a run that never started as failed. A second call changes
     nothing. In a storage that other machines may share, no run is canceled: their processes cannot be seen from here.
     """
+    from dagster._core.storage.runs import SqliteRunStorage  # noqa: PLC0415 - it imports a database library
+
     with dg.DagsterInstance.get() as instance:
         instance.upgrade()
         if stopped_at is None or not isinstance(instance.run_storage, SqliteRunStorage):

@@ -16,7 +16,7 @@ import dagster as dg
 
 from lakehouse.declaration import StreamTable
 from lakehouse.defs import figures
-from lakehouse.defs.checks import StandingResults, build_separate_checks
+from lakehouse.defs.checks import StandingResults
 from lakehouse.defs.freshness import report_freshness, report_held, report_lag
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.runs import COMMITTED_AT, keys_behind, reason_to_wait, sensor_location, unfinished_run
@@ -207,10 +207,12 @@ class _ReportedTable:
         return []
 
 
-def build_automation(entry: CatalogEntry, check_keys: Iterable[dg.AssetCheckKey]) -> dg.Definitions:
+def build_automation(
+    entry: CatalogEntry, check_keys: Iterable[dg.AssetCheckKey], checks: Sequence[dg.AssetChecksDefinition]
+) -> dg.Definitions:
     """Build the merge job of a table, and the sensor that requests it and keeps the results of its checks current."""
     table = entry.table
-    separate_checks = dg.AssetSelection.checks(*build_separate_checks(entry))
+    separate_checks = dg.AssetSelection.checks(*checks[1:])
     job = dg.define_asset_job(
         entry.merge_job,
         executor_def=dg.in_process_executor,

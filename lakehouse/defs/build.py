@@ -112,16 +112,16 @@ def build_defs(
         asset_checks=[check for part in checks for check in part],
         resources={"lakehouse": _LAKEHOUSE, **(resources or {})},
     )
-    automation = map(build_automation, entries, map(_check_keys, assets, checks))
-    builders = (build_maintenance, build_verification, build_alerts)
+    automation = map(build_automation, entries, map(_check_keys, assets, checks), checks)
+    built_parts = [*automation, *map(build_verification, entries, checks)]
+    built_parts += [build(entry) for entry in entries for build in (build_maintenance, build_alerts)]
     catalog = ViewCatalog(prefix, group, owner_names)
     view_definitions = build_views(stream_tables, views, catalog)
     outlet_definitions = build_outlets(outlets, stream_tables, catalog)
-    built_parts = (build(entry) for entry in entries for build in builders)
     broken_files = build_broken_files(tuple(map(str, errors)))
     registration = [REGISTRATION] if settings and settings.catalog and settings.catalog_follows else []
     return dg.Definitions.merge(
-        assets_and_checks, *automation, *built_parts, view_definitions, outlet_definitions, *registration, broken_files
+        assets_and_checks, *built_parts, view_definitions, outlet_definitions, *registration, broken_files
     )
 
 

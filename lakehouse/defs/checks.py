@@ -8,7 +8,7 @@ To add a check of the merged table, write its finding in ``ledger.audit`` if the
 has it too. The pages of Dagster and of troubleshooting describe each check.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -139,12 +139,10 @@ def _is_current(
 
 
 def build_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]:
-    """Build all checks of a declared table that run separately from its assets."""
-    return [warning_checks(entry), *build_separate_checks(entry)]
+    """Build all checks of a declared table that run separately from its assets.
 
-
-def build_separate_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]:
-    """Build the checks that the merge job leaves out: of whole tables and histories, and those the sensor reports."""
+    The merge job has only the first: it leaves out those of whole tables and histories, and those the sensor reports.
+    """
     rollups = (rollup_check(entry, rollup) for rollup in entry.table.rollups)
     feed = [] if entry.table.is_log else [changes_check(entry)]
     can_compare = entry.has_database and entry.table.has_changes and not entry.table.format.documents
@@ -152,16 +150,16 @@ def build_separate_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]
     sinks = (sink_check(entry, outlet) for outlet in entry.outlets if isinstance(outlet, Sink) and outlet.enabled)
     waiting = [planning_check(entry), *held_checks(entry), *promise_checks(entry)]
     registered = [registered_check(entry)] if entry.has_catalog else []
-    return [*waiting, merged_checks(entry), *feed, *rollups, *database, *sinks, *registered]
+    return [warning_checks(entry), *waiting, merged_checks(entry), *feed, *rollups, *database, *sinks, *registered]
 
 
-def build_verification(entry: CatalogEntry) -> dg.Definitions:
+def build_verification(entry: CatalogEntry, checks: Sequence[dg.AssetChecksDefinition]) -> dg.Definitions:
     """Build the job that checks the whole tables of a declaration, and its schedule."""
     table = entry.table
     job = dg.define_asset_job(
         entry.verify_job,
         executor_def=dg.in_process_executor,
-        selection=dg.AssetSelection.checks(*build_checks(entry)),
+        selection=dg.AssetSelection.checks(*checks),
         description=f"Checks every row, group and commit of {table.name} and its derived tables.",
     )
     daily = dg.ScheduleDefinition(

@@ -23,6 +23,7 @@ _COMMAND_PARTS = {
     "engine": "spark",
     "webserver": "dagster_webserver",
     "daemon": "dagster._daemon",
+    "warm runs": "forkserver",
     "code server": "dagster api grpc",
     "up": " up ",
 }

@@ -23,6 +23,7 @@ from lakehouse.defs.runs import COMMITTED_AT, keys_behind, reason_to_wait, senso
 from lakehouse.defs.specs import CatalogEntry, table_specs
 from lakehouse.defs.steps import DATA_VERSION, check_evaluation, table_facts
 from lakehouse.defs.waiting import SensorCursor, Waiting, is_unavailable, plan_and_report
+from lakehouse.defs.warm_runs import keep_runs_warm
 from lakehouse.errors import LakehouseError, StoreUnreachableError
 from lakehouse.ledger.audit import Finding, batches_accounted, changes_kept
 from lakehouse.ledger.commits import Entry
@@ -246,6 +247,8 @@ def _tick(
     """Report what changed and request a run if records wait; the tick is skipped while the source is unavailable."""
     instance, cursor, now = context.instance, SensorCursor.parse(context.cursor), time.time()
     location = sensor_location(context)
+    if location and isinstance(instance.run_launcher, dg.DefaultRunLauncher):
+        keep_runs_warm()
     try:
         waiting = plan_and_report(instance, lakehouse, entry)
         reporter.report(instance, lakehouse.settings, location)

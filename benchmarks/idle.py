@@ -22,7 +22,7 @@ _COMMAND_PARTS = {
     "broker": "kafka.Kafka",
     "engine": "spark",
     "webserver": "dagster_webserver",
-    "daemon": "dagster._daemon",
+    "daemon": "defs.daemon",
     "warm runs": "forkserver",
     "code server": "dagster api grpc",
     "up": " up ",

@@ -141,7 +141,7 @@ def dagster(settings: "Settings", services: Sequence[Service], port: int) -> Ite
         raise SetupError(f"Port {port} is in use", action=f"Choose another one: lakehouse up --port {port + 1}")
     commands = {
         Service.webserver: ("dagster_webserver", "-h", "127.0.0.1", "-p", str(port)),
-        Service.daemon: ("dagster._daemon", "run"),
+        Service.daemon: ("lakehouse.defs.daemon", "run"),
     }
     names = [name for name in commands if name in services]
     if Service.daemon in names:

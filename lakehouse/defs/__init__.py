@@ -9,7 +9,7 @@ what it remembers of them) and ``runs`` (unfinished ones, and when to request a 
 and ``followers`` the assets of views and exports, with what requests them. ``freshness`` builds the checks of promises
 and of what no batch can read. ``registration`` compares and registers tables in a catalog. ``alerts`` builds the
 sensor that sends failures to a webhook. ``resources`` holds the one Spark session of a run, and ``warm_runs`` starts
-its process.
+its process. ``daemon`` is Dagster's daemon in ``lakehouse up``, in which sensors rest until a topic grows.
 
 The work itself is in ``lakehouse.ingest``, ``lakehouse.derived`` and ``lakehouse.operations``. A new kind of asset is a
 function in ``assets`` and one in ``specs``. Only this package and ``lakehouse.definitions`` import Dagster.

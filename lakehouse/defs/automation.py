@@ -25,6 +25,8 @@ from lakehouse.defs.steps import DATA_VERSION, check_evaluation, table_facts
 from lakehouse.defs.waiting import SensorCursor, Waiting, is_unavailable, plan_and_report
 from lakehouse.defs.warm_runs import keep_runs_warm
 from lakehouse.errors import LakehouseError, StoreUnreachableError
+from lakehouse.ingest.topics import named_topics
+from lakehouse.kafka.watch import WATCHED
 from lakehouse.ledger.audit import Finding, batches_accounted, changes_kept
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger, read_ledger
@@ -43,7 +45,7 @@ _KINDS_WITHOUT_MERGE = (
     "acceptance",
     "wait",
 )  # these commits add no rows from records or files
-_TICK_INTERVAL = 4  # seconds between two ticks: Dagster's daemon evaluates sensors every five
+_TICK_INTERVAL = 2  # seconds between two ticks: Dagster's own daemon evaluates sensors every five
 _POSITION_SCHEMA = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
 _POSITIONS_SCHEMA = dg.TableSchema(columns=[dg.TableColumn("topic", "string"), *_POSITION_SCHEMA.columns])
 
@@ -222,12 +224,14 @@ def build_automation(
         " in one process and one Spark session. Also checks the rows that the run touched.",
     )
 
+    topics = " ".join(part.topic for part in named_topics(table)) if table.has_topics else ""
     reporter, standing_results = CommitReporter(entry), StandingResults(check_keys)
 
     @dg.sensor(
         name=entry.sensor,
         job=job,
         minimum_interval_seconds=_TICK_INTERVAL,
+        metadata={WATCHED: topics} if topics else None,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Requests a run of {job.name} while {table.topic_text} has records that are not merged.",
     )
@@ -266,11 +270,12 @@ def _tick(
     report_freshness(instance, entry, next_cursor, now)
     report_lag(instance, entry, waiting.span + waiting.held_count)
     report_held(instance, entry, waiting, next_cursor, now)
+    is_idle = waiting.is_idle and not waiting.held_parts and isinstance(request, str)
     return dg.SensorResult(
         run_requests=[request] if isinstance(request, dg.RunRequest) else None,
         skip_reason=request if isinstance(request, str) else None,
         asset_events=[_topic_event(entry, waiting)] if entry.has_own_topic and not cursor.is_at(waiting) else [],
-        cursor=next_cursor.text,
+        cursor=next_cursor.model_copy(update={"is_idle": is_idle}).text,
     )
 
 

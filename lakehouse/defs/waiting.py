@@ -197,6 +197,7 @@ class SensorCursor(BaseModel):
     seen_at: float | None = None
     ticked_at: float | None = None
     is_blind: bool = False
+    is_idle: bool = False
     sightings: tuple[Sighting, ...] = ()
     held_times: dict[str, float] = {}
 
@@ -226,7 +227,7 @@ class SensorCursor(BaseModel):
         has_paused = self.ticked_at is None or not 0 <= now - self.ticked_at <= _PAUSE
         is_new = self.seen_at is None or (has_paused and not self.is_blind)
         seen_at = now if self.seen_at is None or is_new else min(self.seen_at, now)
-        return self.model_copy(update={"seen_at": seen_at, "ticked_at": now, "is_blind": True})
+        return self.model_copy(update={"seen_at": seen_at, "ticked_at": now, "is_blind": True, "is_idle": False})
 
     def after(self, waiting: Waiting, now: float, fresh: timedelta | None) -> "SensorCursor":
         """The cursor after a tick at ``now``, which saw the topic and planned to merge all waiting records.

@@ -2,7 +2,7 @@
 
 ``metadata`` describes a topic and its identity, and ``state`` the offsets it holds; it also creates and widens it.
 ``publish`` sends records, by the schema of a registry if they need one, and whole ones as ``raw_records`` reads them.
-``transactions`` sends records together with the progress of their sender.
+``watch`` notices which topics grow. ``transactions`` sends records together with the progress of their sender.
 ``newest_records`` shows the last ones, and limits what batches become in memory. ``read`` gives ranges of records to
 Spark, and reads few of many partitions, and what Spark cannot, itself. ``record_times`` finds the offsets at which a
 time begins, and whether the last records that were merged are still there. ``clients`` and ``connection`` connect to a

@@ -20,10 +20,10 @@ _COMMAND_PARTS = {
     "guards": "/bin/sh",
     "registry": "apicurio",
     "broker": "kafka.Kafka",
+    "warm runs": "forkserver",
     "engine": "spark",
     "webserver": "dagster_webserver",
     "daemon": "defs.daemon",
-    "warm runs": "forkserver",
     "code server": "dagster api grpc",
     "up": " up ",
 }

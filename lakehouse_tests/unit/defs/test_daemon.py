@@ -1,7 +1,9 @@
-"""When a sensor rests."""
+"""When a sensor rests, and which edits end the rest of a code server."""
 
+import os
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from dagster._core.remote_origin import RemoteInstigatorOrigin
@@ -69,3 +71,18 @@ def test_a_cursor_of_a_tick_that_saw_no_topic_is_not_idle() -> None:
 def test_the_sensor_of_a_table_names_its_topics() -> None:
     sensor = build_defs([temperatures]).resolve_sensor_def("temperatures_sensor")
     assert sensor.metadata[WATCHED].value == temperatures.topic
+
+
+def test_edits_of_the_project_are_seen_and_others_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
+    declared = tmp_path / "tables" / "prices.py"
+    for file in (declared, tmp_path / "home" / "a.py", tmp_path / ".venv" / "b.py", tmp_path / "notes.txt"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("")
+    edits = {*daemon._edits()}
+    for file in (tmp_path / "home" / "a.py", tmp_path / ".venv" / "b.py", tmp_path / "notes.txt"):
+        os.utime(file, (1, 1))
+    assert {*daemon._edits()} == edits
+    os.utime(declared, (1, 1))
+    assert {*daemon._edits()} != edits

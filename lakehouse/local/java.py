@@ -22,7 +22,14 @@ from lakehouse.errors import SetupError
 VERSIONS = (17, 21)
 _ADVICE = "Install Java 17 or 21 and put it on PATH, or point JAVA_HOME to it."
 # with it, Java fails with OutOfMemoryError if it collects garbage nearly all the time
-_COLLECTOR_OPTIONS = ("-XX:+UseParallelGC",)
+_COLLECTOR_OPTIONS = (
+    "-XX:+UseParallelGC",
+    # the collections that Spark asks for every few minutes give memory back that no statement used since
+    "-XX:+UseAdaptiveSizePolicyWithSystemGC",
+    "-XX:MinHeapFreeRatio=20",
+    "-XX:MaxHeapFreeRatio=40",
+    "-Xms128m",
+)
 # without it, Java would go on after an OutOfMemoryError, with statements that never end and locks that stay
 EXIT_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
 OUT_OF_MEMORY = 3  # the exit code with that option

@@ -100,8 +100,8 @@ class KeyedTable:
     @property
     def ways(self) -> Mapping[str, tuple[Callable[[], object], str]]:
         """How to merge the records that wait, and into which table, by the name of the way."""
-        others = {"foreachBatch": (self.stream.next_batch, self.stream.uri)} if self.keys is Keys.scattered else {}
-        return {"lakehouse": (self.world.merge, self.uri), "feed": (self.world.derive, ""), **others}
+        rival = {"foreachBatch": (self.stream.next_batch, self.stream.uri)} if self.keys is Keys.scattered else {}
+        return {"lakehouse": (self.world.merge, self.uri), "feed": (self.world.derive, ""), **rival}
 
     def _line(self, number: int) -> bytes:
         text = f"{number:0{_DIGITS}d}"

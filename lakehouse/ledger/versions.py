@@ -72,8 +72,8 @@ def files_within(table: DeltaTable, bounds: Mapping[str, tuple[str, str]]) -> "p
             continue
         lows, highs = files[f"min.{name}"], files[f"max.{name}"]
         if pa.types.is_string(lows.type) or pa.types.is_integer(lows.type) or pa.types.is_date(lows.type):
-            least, greatest = (pa.scalar(text).cast(lows.type) for text in texts)
-            is_within = pc.and_kleene(pc.less_equal(lows, greatest), pc.greater_equal(highs, least))
+            low_key, high_key = (pa.scalar(text).cast(lows.type) for text in texts)
+            is_within = pc.and_kleene(pc.less_equal(lows, high_key), pc.greater_equal(highs, low_key))
             files = files.filter(pc.fill_null(is_within, True))
     return files["path"].combine_chunks()
 

@@ -1,4 +1,4 @@
-"""Deletion vectors: the indexes of the rows of a data file that are no rows of the table, by the Delta protocol.
+"""Deletion vectors: the indexes of the rows of a data file that the table does not have, by Delta's protocol.
 
 A vector is a Roaring bitmap in its portable form. The vectors of a commit share one file. A data file has at most one
 vector, which replaces the one before. Spark writes the same ones.
@@ -22,7 +22,7 @@ _SIZE = 4  # bytes of the length in front of a vector, and of the checksum after
 
 
 def read_vector(uri: str, vector: Vector) -> BitMap64:
-    """Return the indexes in a vector of a table; none if there is no vector.
+    """Return the indexes in a vector of a table; none if the file has no vector.
 
     Raises ``CommitFailedError`` if it cannot be read here, and ``OSError`` if its file is gone.
     """

@@ -38,7 +38,7 @@ Batches = Iterator[pa.RecordBatch]
 class TouchedFile:
     """A data file in which rows are replaced: its path in the log, size in bytes, and the value of its partition.
 
-    ``keys`` are the keys of these rows, and ``indexes`` where they are in the file, in ascending order.
+    ``keys`` are the keys of these rows, and ``indexes`` their places in the file, in ascending order.
     """
 
     path: str

@@ -158,11 +158,11 @@ class _Replacement:
     def _write_changes(self, new_files: NewFiles) -> list[Action]:
         kinds = pc.if_else(self._is_removed, "delete", "update_preimage")
         before = self._before().append_column(_CHANGE_TYPE, kinds)
-        others = (
+        later_changes = (
             rows.append_column(_CHANGE_TYPE, pa.chunked_array([pa.repeat(kind, len(rows))]))
             for rows, kind in ((self._updated, "update_postimage"), (self._inserted, "insert"))
         )
-        changes = pa.concat_tables([before, *others])
+        changes = pa.concat_tables([before, *later_changes])
         return new_files.write(changes.schema, changes.to_batches(), writer_properties(changes), _CHANGE_FOLDER)
 
     def _info(self, commit: Commit, milliseconds: int, counts: tuple[int, int, int]) -> Action:

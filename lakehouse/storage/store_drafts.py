@@ -122,7 +122,7 @@ class _Draft:
         actions = [json.loads(line) for line in entry.read_bytes().splitlines()]
         named_files = [file for action in actions if (file := action.get("add") or action.get("cdc"))]
         vectors = {file["path"]: vector_path(file.get("deletionVector") or {}) for file in named_files}
-        # a file with a vector is there already; a missing file ends it
+        # the store has the file of a vector; a missing file ends the upload
         self.transfer(self.upload, {path or file for file, path in vectors.items()})
         self.transfer(self._create_entry, [entry.name])
         return True

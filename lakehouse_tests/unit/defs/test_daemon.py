@@ -76,13 +76,13 @@ def test_the_sensor_of_a_table_names_its_topics() -> None:
 def test_edits_of_the_project_are_seen_and_others_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
-    declared = tmp_path / "tables" / "prices.py"
-    for file in (declared, tmp_path / "home" / "a.py", tmp_path / ".venv" / "b.py", tmp_path / "notes.txt"):
+    declaration = tmp_path / "tables" / "prices.py"
+    for file in (declaration, tmp_path / "home" / "a.py", tmp_path / ".venv" / "b.py", tmp_path / "notes.txt"):
         file.parent.mkdir(exist_ok=True)
         file.write_text("")
     edits = {*daemon._edits()}
     for file in (tmp_path / "home" / "a.py", tmp_path / ".venv" / "b.py", tmp_path / "notes.txt"):
         os.utime(file, (1, 1))
     assert {*daemon._edits()} == edits
-    os.utime(declared, (1, 1))
+    os.utime(declaration, (1, 1))
     assert {*daemon._edits()} != edits

@@ -56,15 +56,15 @@ def compared(layout: Layout, changes: Iterable[tuple[Row | None, Row]], *, stale
     }
     values = []
     for stored_row, row in changes:
-        named = dict(zip(SCHEMA.names, row[:4], strict=True))
+        values_by_name = dict(zip(SCHEMA.names, row[:4], strict=True))
         met = None if stored_row is None else {"last": stored_row[2], "n": stored_row[3], SLOT: slots[stored_row]}
-        values.append({**named, STALE: stale, REMOVES: row[4:] == ("gone",), MATCHED_ROW: met})
+        values.append({**values_by_name, STALE: stale, REMOVES: row[4:] == ("gone",), MATCHED_ROW: met})
     return pa.Table.from_pylist(
         values, pa.schema([*SCHEMA, (STALE, pa.bool_()), (REMOVES, pa.bool_()), (MATCHED_ROW, met_type())])
     )
 
 
-def stored(layout: Layout) -> list[Row]:
+def stored_rows(layout: Layout) -> list[Row]:
     return sorted(pl.read_delta(layout.uri).select(SCHEMA.names).rows(), key=str)
 
 
@@ -91,7 +91,7 @@ def test_rows_are_replaced_removed_and_inserted_in_one_commit(layout: Layout) ->
     metrics = entry.metrics
     assert (entry.version, metrics.source_rows) == (2, 3)
     assert (metrics.inserted, metrics.updated, metrics.deleted) == (1, 1, 1)
-    assert stored(layout) == in_order((*PARIS[:3], 7), OSLO, BERN, ("Graz", Decimal("47.070000"), FAR, 9))
+    assert stored_rows(layout) == in_order((*PARIS[:3], 7), OSLO, BERN, ("Graz", Decimal("47.070000"), FAR, 9))
     assert DeltaTable(layout.uri).transaction_version(app_id("t")) == commit.number
     assert changes_of(layout, 2) == [
         ("Graz", "insert", 9),
@@ -113,13 +113,13 @@ def test_rows_are_replaced_again_in_files_with_replaced_rows(layout: Layout) -> 
     write_slots(layout, compared(layout, [(PARIS, (*PARIS[:3], 7))]), KEY, next_commit(layout))
     write_slots(layout, compared(layout, [(OSLO, (*OSLO[:3], 8))]), KEY, next_commit(layout))
     write_slots(layout, compared(layout, [((*PARIS[:3], 7), (*PARIS[:3], 9))]), KEY, next_commit(layout))
-    assert stored(layout) == in_order((*PARIS[:3], 9), (*OSLO[:3], 8), ROME, BERN)
+    assert stored_rows(layout) == in_order((*PARIS[:3], 9), (*OSLO[:3], 8), ROME, BERN)
     assert count_rows(layout.uri) == 4
 
 
 def test_a_file_of_which_no_row_is_left_is_removed(layout: Layout) -> None:
     write_slots(layout, compared(layout, [(BERN, (*BERN, "gone"))]), KEY, next_commit(layout))
-    assert len(DeltaTable(layout.uri).file_uris()) == 1 and stored(layout) == in_order(PARIS, OSLO, ROME)
+    assert len(DeltaTable(layout.uri).file_uris()) == 1 and stored_rows(layout) == in_order(PARIS, OSLO, ROME)
 
 
 def test_stale_rows_are_counted_in_a_commit_without_a_file(layout: Layout) -> None:
@@ -152,7 +152,7 @@ def test_a_version_that_is_taken_at_the_last_moment_is_not_overwritten(
     monkeypatch.setattr(Path, "hardlink_to", commit_before)
     with pytest.raises(ConflictError):
         write_slots(layout, compared_rows, KEY, commit)
-    assert stored(layout) == in_order(PARIS, OSLO, ROME, BERN, OSLO)
+    assert stored_rows(layout) == in_order(PARIS, OSLO, ROME, BERN, OSLO)
     assert not list(Path(layout.uri, "_delta_log").glob("*.tmp"))
 
 
@@ -182,7 +182,7 @@ def test_a_checkpoint_keeps_hidden_rows_hidden(layout: Layout) -> None:
         (log / f"{version:020d}.json").unlink()
     graz = ("Graz", Decimal("47.070000"), FAR, 9)
     write_slots(layout, compared(layout, [(OSLO, (*OSLO[:3], 8))]), KEY, next_commit(layout))
-    assert stored(layout) == in_order((*PARIS[:3], 7), (*OSLO[:3], 8), BERN, graz)
+    assert stored_rows(layout) == in_order((*PARIS[:3], 7), (*OSLO[:3], 8), BERN, graz)
     assert count_rows(layout.uri) == 4
 
 

@@ -230,7 +230,9 @@ def run_batch(
             last_records = commit.last_records if before is None else before
             records, commit = _order(context, records, commit, last_records, plan)
         records = leave_out_erased(context, records, plan.source)
-        counts = count_data_files(count_batch(records, table, is_beyond, equal_order(table, source)), files)
+        keys = context.merged.key_hashes
+        key_hash = keys.sql if keys.are_useful(plan.span) else ""
+        counts = count_data_files(count_batch(records, table, is_beyond, equal_order(table, source), key_hash), files)
         if counts.beyond_horizon:
             records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     stored_rows = count_rows(layout.uri, layout.partition_by, counts.touched.partitions)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -16,6 +17,7 @@ from lakehouse.errors import AccountingError
 from lakehouse.ingest.newest_per_key import with_equal_versions
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import SourceId
+from lakehouse.storage.key_packs import Hashes
 from lakehouse.storage.layout import TEXT_BOUND, TEXT_TYPES, literal, text_literal
 
 _TEXT_SIZE = "_text_size"
@@ -37,7 +39,8 @@ class Touched(NamedTuple):
     ``partitions`` are those to which the rows belong, if the key determines them. ``prune`` is a condition on the table
     (as ``t``), made of literals, that prunes the files that can contain no row of the batch; ``key_ranges`` is the part
     of it about the key, with ``{side}`` for the alias of the table, and ``bounds`` are the least and the greatest value
-    of columns of the key, as texts. ``text`` is the size of the texts and bytes of the valid records.
+    of columns of the key, as texts. ``text`` is the size of the texts and bytes of the valid records. ``key_hashes``
+    are those of the keys of all rows, ``None`` if they were not collected.
     """
 
     partitions: tuple[str, ...] | None = None
@@ -45,6 +48,7 @@ class Touched(NamedTuple):
     key_ranges: str = "true"
     text: int = 0
     bounds: Mapping[str, tuple[str, str]] = {}
+    key_hashes: Hashes | None = None
 
 
 class ChangeCounts(NamedTuple):
@@ -121,17 +125,19 @@ class Counts:
         return self.touched.text + self.rows * orders * len(source.text if source else "")
 
 
-def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str = "", equal_order: str = "") -> Counts:
+def count_batch(
+    records: DataFrame, table: StreamTable, is_beyond_horizon: str = "", equal_order: str = "", key_hash: str = ""
+) -> Counts:
     """Count a batch in one aggregate over its staged records (with ``_reason``, NULL if a record is valid).
 
-    ``is_beyond_horizon`` is the condition of that name, and ``equal_order`` what that function returns. Raises
-    ``AccountingError`` if Spark returns no counts.
+    ``is_beyond_horizon`` is the condition of that name, and ``equal_order`` what that function returns. ``key_hash`` is
+    the SQL of the hash of a key, if hashes are wanted. Raises ``AccountingError`` if Spark returns no counts.
     """
     flags = {"rounded": staged.ROUNDED} if any("DECIMAL" in column.type for column in table.record_columns) else {}
     flags |= {"equal_versions": staged.EQUAL_VERSION} if equal_order else {}
     flags |= {"beyond_horizon": is_beyond_horizon} if is_beyond_horizon else {}
     records = with_equal_versions(records, table, equal_order) if equal_order else records
-    row = _aggregate(records, table, _sums(table, flags))
+    row = _aggregate(records, table, _sums(table, flags), key_hash)
     if row is None or row["keys"] is None:
         raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
     filtered, empty = int(row["filtered"]) if table.filters else 0, int(row["empty"]) if table.has_elements else 0
@@ -142,6 +148,7 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
     partitions = tuple(sorted(row["partitions"])) if _partition_follows_key(table) else None
     key_conditions = _key_conditions(row, table) if keys else [PRUNE_ALL]
     prune = _all_of([*_partition_conditions(row, table), *(part.format(side="t") for part in key_conditions)])
+    key_hashes = np.array(row["key_hashes"], np.int64).view(np.uint64) if key_hash else None
     unmapped_fields = _count_unmapped_fields(records) if row["others"] else {}
     return Counts(
         int(row["records"]) if table.has_elements else judged,
@@ -155,7 +162,9 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
         deleted_keys=int(row["deleted_keys"]) if table.delete_rule else 0,
         truncates=int(row["truncates"]) if table.has_truncates else 0,
         unmapped_fields=unmapped_fields,
-        touched=Touched(partitions, prune, _all_of(key_conditions), int(row["text"]), _key_bounds(row, table)),
+        touched=Touched(
+            partitions, prune, _all_of(key_conditions), int(row["text"]), _key_bounds(row, table), key_hashes
+        ),
         changes=ChangeCounts(*(row[name] for name in ChangeCounts._fields)) if table.has_changes else ChangeCounts(),
         **{name: int(row[name]) for name in flags},
     )
@@ -191,7 +200,7 @@ def _sums(table: StreamTable, flags: Mapping[str, str]) -> dict[str, str]:
     return sums
 
 
-def _aggregate(records: DataFrame, table: StreamTable, sums: Mapping[str, str]) -> Row | None:
+def _aggregate(records: DataFrame, table: StreamTable, sums: Mapping[str, str], key_hash: str) -> Row | None:
     """Count records for each key, then over the keys; rejected records have the key NULL, and those without a row.
 
     Only simple sums, so that Spark uses a hash aggregate. For a log table, one total: each of its records is a row.
@@ -215,6 +224,8 @@ def _aggregate(records: DataFrame, table: StreamTable, sums: Mapping[str, str]) 
         totals["partitions"] = "CAST(collect_set(_table_partition) AS ARRAY<STRING>)"
     for name in _ranged_keys(table):
         totals |= {f"{bound}_key_{name}": f"CAST({bound}(`{name}`) AS STRING)" for bound in ("min", "max")}
+    if key_hash:
+        totals["key_hashes"] = f"collect_list(IF(_read > {without_row}, {key_hash}, NULL))"
     by_key = records.withColumn(_TEXT_SIZE, _text_size(table)).groupBy(*table.key)
     keys, totals_of_batch = ([F.expr(sql).alias(name) for name, sql in part.items()] for part in (of_key, totals))
     return by_key.agg(*keys).agg(*totals_of_batch).first()

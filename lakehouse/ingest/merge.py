@@ -93,7 +93,8 @@ def merge_newest(
     keep = target.table.keep
     # stored values of kept columns were not counted
     text = None if target.text_columns & {*keep} else counts.text_from(commit.source, 1 + len(keep))
-    expected = ExpectedRows(counts.rows, text, counts.touched.partitions, counts.touched.bounds)
+    touched = counts.touched
+    expected = ExpectedRows(counts.rows, text, touched.partitions, touched.bounds, touched.key_hashes)
     return target.merged.write_compared(NewestRows(target, newest_rows, counts, deletes), commit, expected)
 
 

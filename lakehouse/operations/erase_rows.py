@@ -73,6 +73,7 @@ def erase(context: TableContext, where: str | None, outlets: Iterable[Outlet] = 
     removed = {}
     for name, remove in _steps(context, marks, rejected) if marks else ():
         removed[name] = retry_on_conflict(remove)
+    context.merged.key_hashes.remove()
     if where is not None and not context.table.is_log:
         changes = retry_on_conflict(lambda: _remove_changes(context, where))
         removed[context.table.changes_name] = removed.get(context.table.changes_name, 0) + changes

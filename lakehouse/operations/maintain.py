@@ -29,6 +29,7 @@ from lakehouse.operations.readers import VacuumReaders
 from lakehouse.settings.store import Store
 from lakehouse.spark.sessions import FILE_SIZE
 from lakehouse.storage.data_files import partitions_without_codec
+from lakehouse.storage.key_hashes import KEYS_FOLDER
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
@@ -182,6 +183,7 @@ class _TableMaintenance:
             retry_on_conflict(lambda: self.stored_table.run_upkeep(self.stored_table.layout.compaction, self.run))
         if uncompressed_partitions:
             retry_on_conflict(self._compress)
+        self.stored_table.key_hashes.renew()
         wait_reason = readers.reason_to_wait()
         removed_count = None if wait_reason else self._vacuum(ledger.version)
         if wait_reason is None:
@@ -272,9 +274,9 @@ def has_removable_files(layout: Layout) -> bool:
 
 
 def _files_in(folder: Path) -> Iterator[str]:
-    """Yield the paths of the files of a table within its folder, without its log and hidden files."""
+    """Yield the paths of the files of a table within its folder, without its log, packs of keys, and hidden files."""
     for parent, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name != "_delta_log"]
+        folders[:] = [name for name in folders if name not in ("_delta_log", KEYS_FOLDER)]
         yield from (os.path.relpath(Path(parent, name), folder) for name in files if not name.startswith("."))
 
 

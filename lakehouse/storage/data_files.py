@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import WriterProperties
+from deltalake import DeltaTable, WriterProperties
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -85,6 +85,12 @@ def read_slots(
     return _read_files(spark, layout, version, partitions, (slot, bounds))
 
 
+def read_nothing(spark: SparkSession, layout: Layout, *_: object) -> DataFrame | None:
+    """Return no row, with the columns of the table."""
+    table = open_table(layout.uri)
+    return spark.createDataFrame([], StructType.fromJson(json.loads(table.schema().to_json()))) if table else None
+
+
 def _read_files(
     spark: SparkSession,
     layout: Layout,
@@ -103,6 +109,24 @@ def _read_files(
             return read_table(spark, layout, version).where("false").withColumn(SLOT, F.expr(_NO_SLOT_SQL))
     if not 0 < files.num_rows <= (_MOST_SLOT_FILES if slots else MOST_FILES):
         return None
+    return _read_paths(spark, layout, table, files, slots[:1] if slots else ())
+
+
+def read_files(spark: SparkSession, layout: Layout, paths: Collection[str]) -> DataFrame | None:
+    """Return the rows of some active files, by their paths in the log, also hidden ones.
+
+    ``None`` if Delta has to read them.
+    """
+    table = open_table(layout.uri)
+    if table is None or (table.protocol().min_reader_version > 1 and not layout.deletion_vectors):
+        return None
+    files = active_files(table, layout.uri, layout.partition_by)
+    return _read_paths(spark, layout, table, files.filter(pc.is_in(files["path"], pa.array(paths, pa.string()))))
+
+
+def _read_paths(
+    spark: SparkSession, layout: Layout, table: DeltaTable, files: pa.Table, slot: tuple[Column, ...] = ()
+) -> DataFrame | None:
     paths = [unquote(path) for path in files["path"].to_pylist()]
     if not all(map(partial(_is_in_partition_folder, layout), paths, files["partition"].to_pylist())):
         return None
@@ -112,7 +136,7 @@ def _read_files(
         rows = reader.parquet(*(f"{layout.uri}/{path}" for path in paths))
     except PySparkException:  # a file is missing: the error of Delta names the table
         return None
-    return rows.select(*(f"`{name}`" for name in schema.names), *(slots[:1] if slots else ()))
+    return rows.select(*(f"`{name}`" for name in schema.names), *slot)
 
 
 def _is_in_partition_folder(layout: Layout, path: str, partition: str | None) -> bool:

@@ -39,10 +39,13 @@ _CHANGE_FIELDS = ("path", "partitionValues", "size")
 def write_slots(layout: Layout, rows: pa.Table, key: Sequence[str], commit: Commit) -> Entry:
     """Insert, replace or remove rows, one for each key, in one commit that carries ``commit``.
 
-    Each row has the stored row that it replaces, with its slot, in ``_met``. Stale rows are counted but not stored. A
-    crash leaves files that no version names. Raises what ``append_quickly`` raises, ``ConflictError`` also if a file
-    cannot be copied, and ``TableError`` if a slot has another row than the one that was compared.
+    Each row has the stored row that it replaces, with its slot, in ``_met``; without this column, no row has one. Stale
+    rows are counted but not stored. A crash leaves files that no version names. Raises what ``append_quickly`` raises,
+    ``ConflictError`` also if a file cannot be copied, and ``TableError`` if a slot has another row than the one that
+    was compared.
     """
+    if MATCHED_ROW not in rows.column_names:
+        rows = rows.append_column(MATCHED_ROW, pa.nulls(len(rows)))
 
     def write(table: DeltaTable) -> None:
         try:
@@ -135,6 +138,8 @@ class _Replacement:
         return pa.table(columns, self._schema.names).cast(self._schema)
 
     def _touched_files(self) -> list[TouchedFile]:
+        if not self._matched:
+            return []
         keys = self._before().select(self.key)
         slots = _slots(self._matched)
         return list_touched_files(

@@ -18,7 +18,7 @@ from lakehouse.errors import ConflictError, LockedError
 from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.spark.own_session import collect_rows
-from lakehouse.storage.data_files import DataFile, read_rows, read_slots
+from lakehouse.storage.data_files import DataFile, read_nothing, read_rows, read_slots
 from lakehouse.storage.delta_rs_writer import add_files, append_nothing, append_quickly, upsert_quickly, write_quickly
 from lakehouse.storage.eligibility import (
     MOST_MEMORY,
@@ -27,6 +27,8 @@ from lakehouse.storage.eligibility import (
     can_merge_quickly,
     can_replace_slots,
 )
+from lakehouse.storage.key_hashes import KeyHashes, only_inserted
+from lakehouse.storage.key_packs import Hashes
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec, from_source, keyed_spec
 from lakehouse.storage.row_changes import read_changes
@@ -49,13 +51,15 @@ class ExpectedRows:
     """The number of rows to write, the bytes of text in them, and all their partitions; ``None`` is unknown.
 
     Partitions matter only for rows that are compared with stored rows: no other partition is read. So do ``bounds``,
-    the least and greatest values of columns of the key, as texts.
+    the least and greatest values of columns of the key, as texts, and ``key_hashes``, those of the keys of all rows, by
+    the SQL of ``KeyHashes``.
     """
 
     rows: int | None
     text: int | None = None
     partitions: Collection[str] | None = None
     bounds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    key_hashes: Hashes | None = None
 
 
 COUNTED_FLAGS = {
@@ -185,10 +189,19 @@ class StoredTable:
         """
         if not self.layout.key:
             raise ValueError(f"{self.layout.name} has no key to compare rows by")
-        if entry := self._write_few(comparison, commit, expected):
-            return entry
-        rows, spec, counts = comparison.compare_many(self.rows())
-        return self.merge(rows, spec, comparison.before_commit(rows, _with_counts(commit, counts)))
+        is_large = can_replace_slots(self.layout, 0) and not can_merge_quickly(self.layout, 0, expected.partitions)
+        entry = self._write_few(comparison, commit, expected)
+        if entry is None:
+            rows, spec, counts = comparison.compare_many(self.rows())
+            entry = self.merge(rows, spec, comparison.before_commit(rows, _with_counts(commit, counts)))
+        if is_large and (only_inserted(entry) or expected.key_hashes is not None):
+            self.key_hashes.follow(entry, self.ledger, expected.key_hashes, expected.partitions)
+        return entry
+
+    @property
+    def key_hashes(self) -> KeyHashes:
+        """The hashes of its keys."""
+        return KeyHashes(self.spark, self.layout)
 
     def _write_few(self, comparison: Comparison, commit: Commit, expected: ExpectedRows) -> Entry | None:
         """Compare rows with the version that the commit was planned on, and commit on that version without Spark.
@@ -196,14 +209,11 @@ class StoredTable:
         Returns ``None``, and writes nothing, if Spark has to write.
         """
         is_small = can_merge_quickly(self.layout, expected.rows, expected.partitions, expected.text)
-        if not expected.rows or not (is_small or can_replace_slots(self.layout, expected.rows, expected.text)):
+        stored_rows = self._read_stored(commit.table_version, expected, is_small=is_small)
+        if stored_rows is None:
             return None
-        place = self.spark, self.layout, commit.table_version, expected.partitions
-        stored_rows = read_rows(*place) if is_small else read_slots(*place, expected.bounds)
-        if (
-            stored_rows is None
-            or (rows := self._collect_few(comparison.compare_few(stored_rows), expected.rows)) is None
-        ):
+        rows = self._collect_few(comparison.compare_few(stored_rows), expected.rows)
+        if rows is None:
             return None
         counted_names = [name for name in COUNTED_FLAGS if name in rows.column_names]
         commit = _with_counts(commit, {name: pc.sum(rows[name]).as_py() for name in counted_names})
@@ -223,7 +233,21 @@ class StoredTable:
                 raise
             return None
 
-    def _collect_few(self, compared_rows: DataFrame, count: int) -> pa.Table | None:
+    def _read_stored(self, version: int, expected: ExpectedRows, *, is_small: bool) -> DataFrame | None:
+        """Return at least the stored rows with the keys of a batch: none if all of its keys are new.
+
+        ``None`` if the batch has no row, or too many, or if the table is not eligible.
+        """
+        partitions = expected.partitions
+        if not expected.rows or not (is_small or can_replace_slots(self.layout, expected.rows, expected.text)):
+            return None
+        if is_small:
+            return read_rows(self.spark, self.layout, version, partitions)
+        if self.key_hashes.are_new(expected.key_hashes, version, partitions):
+            return read_nothing(self.spark, self.layout)
+        return read_slots(self.spark, self.layout, version, partitions, expected.bounds)
+
+    def _collect_few(self, compared_rows: DataFrame, count: int | None) -> pa.Table | None:
         """Return compared rows; ``None`` if Spark has to write them: more or fewer than expected, or none to store.
 
         A duplicate key makes them more, which Delta refuses, and deltalake makes no commit for no row.

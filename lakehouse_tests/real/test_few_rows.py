@@ -22,6 +22,7 @@ from lakehouse.storage import stored_table
 from lakehouse.storage.data_files import read_rows
 from lakehouse.storage.delta_rs_writer import append_quickly
 from lakehouse.storage.eligibility import can_append_quickly
+from lakehouse.storage.key_hashes import KEYS_FOLDER
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.row_order import merged_layout
 from lakehouse.storage.schema_change import ensure_table
@@ -95,7 +96,8 @@ def test_rows_counts_and_changes_equal_those_of_spark(stream, spark, broker):
     stream.refresh()
     stream.assert_accounted()
     assert writers(stream) == ["delta"] * 3
-    for writer, engine in (("Spark", "Apache"), ("slots", "lakehouse")):
+    assert not Path(stream.uri, KEYS_FOLDER).exists(), "a small table needs no hashes"
+    for writer, engine in (("Spark", "Apache"), ("slots", "lakehouse"), ("new keys", "lakehouse")):
         other_stream = Stream.create(spark, broker, columns=stream.table.columns, version=BY_REVISION)
         with by_writer(writer):
             send_batches(other_stream)

@@ -1,4 +1,4 @@
-"""Choose who stores compared rows: deltalake in small tables, a writer in their slots, or Spark's MERGE."""
+"""Choose who stores compared rows: deltalake in small tables, a writer in their slots or of new keys, or Spark."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from lakehouse.storage import data_files, eligibility, merge_spec, stored_table
+from lakehouse.storage import data_files, eligibility, key_hashes, merge_spec, stored_table
+from lakehouse.storage.key_hashes import KeyHashes
 
-WRITERS = ("deltalake", "slots", "Spark")
+WRITERS = ("deltalake", "slots", "Spark", "new keys")
 _MOST_ROWS = eligibility.MOST_ROWS
 
 
@@ -27,12 +28,23 @@ def by_slots() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(eligibility, "_MOST_TARGET_ROWS", -1)
         patch.setattr(data_files, "MOST_FILES", 1)  # with more, files are selected by their bounds
+        patch.setattr(KeyHashes, "are_useful", lambda *_: False)
+        yield
+
+
+@contextmanager
+def by_new_keys() -> Iterator[None]:
+    """Compare no new keys inside the block, also in small tables; each batch that only inserts packs all hashes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(eligibility, "_MOST_TARGET_ROWS", -1)
+        patch.setattr(key_hashes, "_INSERTING_BATCHES", 1)
         yield
 
 
 def by_writer(name: str) -> AbstractContextManager[None]:
     """Let one of ``WRITERS`` store compared rows inside the block, if the table is eligible."""
-    return by_slots() if name == "slots" else by_spark(name == "Spark")
+    blocks = {"slots": by_slots, "new keys": by_new_keys}
+    return blocks[name]() if name in blocks else by_spark(name == "Spark")
 
 
 def one_more_row(patch: pytest.MonkeyPatch) -> None:

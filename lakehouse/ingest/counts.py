@@ -148,7 +148,6 @@ def count_batch(
     partitions = tuple(sorted(row["partitions"])) if _partition_follows_key(table) else None
     key_conditions = _key_conditions(row, table) if keys else [PRUNE_ALL]
     prune = _all_of([*_partition_conditions(row, table), *(part.format(side="t") for part in key_conditions)])
-    key_hashes = np.array(row["key_hashes"], np.int64).view(np.uint64) if key_hash else None
     unmapped_fields = _count_unmapped_fields(records) if row["others"] else {}
     return Counts(
         int(row["records"]) if table.has_elements else judged,
@@ -163,7 +162,12 @@ def count_batch(
         truncates=int(row["truncates"]) if table.has_truncates else 0,
         unmapped_fields=unmapped_fields,
         touched=Touched(
-            partitions, prune, _all_of(key_conditions), int(row["text"]), _key_bounds(row, table), key_hashes
+            partitions,
+            prune,
+            _all_of(key_conditions),
+            int(row["text"]),
+            _key_bounds(row, table),
+            row["key_hashes"] if key_hash else None,
         ),
         changes=ChangeCounts(*(row[name] for name in ChangeCounts._fields)) if table.has_changes else ChangeCounts(),
         **{name: int(row[name]) for name in flags},
@@ -228,7 +232,12 @@ def _aggregate(records: DataFrame, table: StreamTable, sums: Mapping[str, str], 
         totals["key_hashes"] = f"collect_list(IF(_read > {without_row}, {key_hash}, NULL))"
     by_key = records.withColumn(_TEXT_SIZE, _text_size(table)).groupBy(*table.key)
     keys, totals_of_batch = ([F.expr(sql).alias(name) for name, sql in part.items()] for part in (of_key, totals))
-    return by_key.agg(*keys).agg(*totals_of_batch).first()
+    counts = by_key.agg(*keys).agg(*totals_of_batch)
+    if not key_hash:
+        return counts.first()
+    columns = counts.toArrow()  # quicker than a row with so many numbers
+    key_hashes = columns["key_hashes"].combine_chunks().flatten().to_numpy().view(np.uint64)
+    return Row(**columns.drop_columns(["key_hashes"]).to_pylist()[0], key_hashes=key_hashes)
 
 
 def _text_size(table: StreamTable) -> Column:

@@ -6,7 +6,7 @@ hashes are in packs, in a folder of the table that VACUUM leaves alone. A data f
 
 import logging
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, groupby
@@ -83,8 +83,7 @@ class KeyHashes:
         changes = next(file_changes(self.layout.uri, entry.version), None)
         if hashes is not None and changes and not changes.removed_files:  # so its files have only keys of the batch
             own_paths = {path for path, _ in changes.created_files} & files.keys()
-            self._add({path: files[path] for path in own_paths}, hashes)
-            files = {path: file for path, file in files.items() if path not in own_paths}
+            self._add({path: files.pop(path) for path in own_paths}, hashes)
         if files and only_inserted(entry) and _are_inserting(read()):
             self._read(files, _MOST_READ_ROWS)
 
@@ -94,12 +93,13 @@ class KeyHashes:
             return
         files = self._active_files()
         self._read(self._find_packs(files)[1])
-        kept_paths = {pack.path for pack in self._find_packs(files)[0]}
-        self._remove(path for path in self._paths() if path not in kept_paths)
+        self.remove({pack.path for pack in self._find_packs(files)[0]})
 
-    def remove(self) -> None:
-        """Remove all packs, as of keys that were erased."""
-        self._remove(self._paths())
+    def remove(self, kept_paths: Collection[Path] = ()) -> None:
+        """Remove all packs but these, and what a writer that was killed has left: keys may have been erased."""
+        for path in self._folder.glob("*") if self._folder else ():
+            if path not in kept_paths:
+                path.unlink(missing_ok=True)
 
     @property
     def _folder(self) -> Path | None:
@@ -113,10 +113,6 @@ class KeyHashes:
 
     def _paths(self) -> Iterator[Path]:
         return self._folder.glob(f"*{SUFFIX}") if self._folder else iter(())
-
-    def _remove(self, paths: Iterable[Path]) -> None:
-        for path in paths:
-            path.unlink(missing_ok=True)
 
     def _active_files(self, partitions: Partitions = None) -> Files:
         """Return the files of the newest version that have rows, in these partitions."""
@@ -145,7 +141,8 @@ class KeyHashes:
                 hashes, files = _merge(hashes, pack.hashes), {**pack.files, **files}
                 merged_paths.append(pack.path)
             write_pack(self._folder, self._key, files, hashes)
-            self._remove(merged_paths)
+            for path in merged_paths:
+                path.unlink(missing_ok=True)
 
     def _read(self, files: Files, most_rows: int = sys.maxsize) -> None:
         """Read the keys of files and pack them, few millions at a time; of more rows than ``most_rows``, the first."""

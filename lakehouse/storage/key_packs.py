@@ -9,7 +9,7 @@ come the hashes in ascending order, 8 bytes each, little-endian, so that a searc
 import json
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from uuid import uuid4
 import numpy as np
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
-Files = Mapping[str, tuple[int, int | None]]
+Files = dict[str, tuple[int, int | None]]
 """Data files by their path in the log: their size in bytes and their rows, ``None`` if the log has no count."""
 Key = Sequence[tuple[str, str]]
 """The name and the type of each column of a key."""
@@ -71,10 +71,9 @@ def _open_unchanged(path: Path, _identity: tuple[int, ...]) -> KeyPack | None:
         header = json.loads(bytes(content[_PREFIX.size : first]))
     except (ValueError, struct.error):
         return None
-    if header["form"] != _FORM:
-        return None
     files = {path: (size, rows) for path, (size, rows) in header["files"].items()}
-    return KeyPack(path, tuple((name, type_) for name, type_ in header["key"]), files, first)
+    pack = KeyPack(path, tuple((name, type_) for name, type_ in header["key"]), files, first)
+    return pack if header["form"] == _FORM else None
 
 
 def write_pack(folder: Path, key: Key, files: Files, hashes: Hashes) -> None:

@@ -132,9 +132,12 @@ def test_small_packs_become_one(layout: Layout) -> None:
     assert hashes.count(5) < 6, "a hash is in a pack once"
 
 
-def test_packs_of_former_files_are_removed(layout: Layout) -> None:
+def test_packs_of_former_files_and_drafts_are_removed(layout: Layout) -> None:
     kept_path = pack(layout)
     write_pack(kept_path.parent, KEY, {"former.parquet": (1, 1)}, of(7))
     kept_path.with_name(f"damaged{SUFFIX}").write_bytes(b"-")
+    kept_path.with_name(".draft").touch()
     KeyHashes(NO_SPARK, layout).renew()
-    assert packs_of(layout) == [kept_path]
+    assert [*kept_path.parent.iterdir()] == [kept_path]
+    KeyHashes(NO_SPARK, layout).remove()
+    assert not [*kept_path.parent.iterdir()]

@@ -22,9 +22,9 @@ def test_only_the_topic_that_grows_is_seen_to_grow(broker: Settings, monkeypatch
     watch = TopicWatch()
     assert watch.has_grown([quiet, busy], time.time())
     watch.start()
-    wait_until(lambda: not any(watch.has_grown([name], time.time() - 1) for name in (quiet, busy)))
+    assert wait_until(lambda: not any(watch.has_grown([name], time.time() - 1) for name in (quiet, busy)))
 
     since = time.time()
     with_client(AIOKafkaProducer, broker, lambda producer: producer.send_and_wait(busy, b"{}"))
-    wait_until(lambda: watch.has_grown([busy], since))
+    assert wait_until(lambda: watch.has_grown([busy], since))
     assert not watch.has_grown([quiet], since)

@@ -1,11 +1,11 @@
 """The figures that README and docs state: compare them with the results, and write them again.
 
-``figures.toml`` has the texts around the figures. In place of each figure is how it follows from a result, in the form
-of ``str.format``: ``{rivals[foreachBatch].to[lakehouse]:.1f}`` names the file, the contender, and the ratio of its
-seconds to those of another one. A file with several rows needs the name of the row in front of the contender:
-``{small[5][merge].cpu:.2f}``. ``pace[1000]`` is how often in a second it works on 1,000 records. Without a name behind
-it, the contender shows its seconds with two decimals. In a result that is rows, the names are the first cell and the
-column: ``{idle[1 table: all][MB]:,}``.
+``figures.toml`` has the texts around the figures. In place of each figure is how it follows from a result, in the
+form of ``str.format``: ``{rivals[foreachBatch].to[lakehouse]:.1f}`` names the file, the contender, and the ratio of
+its seconds to those of another one. A file with several rows needs the name of the row in front of the contender:
+``{small[5][merge].cpu:.2f}``. ``pace[5]`` is 5 divided by the seconds: of a batch of 5,000 records, thousands in a
+second. Without a name behind it, the contender shows its seconds with two decimals. In a result that is rows, the
+names are the first cell and the column: ``{idle[1 table: all][MB]:,}``.
 
 ``python -m benchmarks.figures`` writes the figures into the pages, as ``make bench`` does. A second call does nothing.
 """

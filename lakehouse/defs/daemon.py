@@ -25,7 +25,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.project import project_folder
 
 _REST = 30.0  # seconds
-_SOURCES = (".py", ".toml", ".yaml", ".yml", ".env")
+_SOURCES = (".py", ".toml", ".yaml", ".yml", ".env", ".avsc", ".proto", ".json")
 
 
 def let_sensors_rest() -> None:

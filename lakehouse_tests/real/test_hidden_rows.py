@@ -82,8 +82,8 @@ def test_readers_that_know_deletion_vectors_see_the_rows(stream):
     expected = {row[1] for row in rows(stream)}, 40
     duckdb = connect(stream.settings).sql(f"SELECT temperature_2m FROM delta_scan('{stream.uri}')").fetchall()
     assert ({value for (value,) in duckdb}, len(duckdb)) == expected
-    polars = pl.read_delta(stream.uri)["temperature_2m"].to_list()
-    assert ({*polars}, len(polars)) == expected
+    for polars in (pl.read_delta(stream.uri), pl.scan_delta(stream.uri).collect()):
+        assert ({*polars["temperature_2m"]}, len(polars)) == expected
     table = DeltaTable(stream.uri)
     datafusion = pa.table(QueryBuilder().register("t", table).execute("SELECT temperature_2m FROM t").read_all())
     assert ({*datafusion["temperature_2m"].to_pylist()}, datafusion.num_rows) == expected

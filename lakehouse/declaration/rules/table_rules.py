@@ -302,6 +302,8 @@ def period_problems(table: TableParts) -> Iterator[Problem]:
         yield message, "The sensor looks every five seconds. Declare more."
     if promise.max_lag is not None and promise.max_lag < 0:
         yield f"max_lag is {promise.max_lag}, but the minimum is 0", "Declare the number of offsets that may wait."
+    if table.upkeep.deletion_vectors and table.is_log:
+        yield "deletion_vectors in a log table, whose rows replace none", "Remove deletion_vectors."
     yield from _maintenance_problems(table.upkeep.every)
 
 

@@ -221,6 +221,12 @@ EXAMPLES = [
         with_columns(version=oldest("stars")),
     ),
     Example(
+        "deletion_vectors in a log table, whose rows replace none",
+        "Remove deletion_vectors.",
+        log_table(upkeep=Upkeep(deletion_vectors=True)),
+        with_columns(upkeep=Upkeep(deletion_vectors=True)),
+    ),
+    Example(
         "column n: keep requires a key, but this is a log table, in which each record is a row",
         "Remove it, or name the columns that identify a row as the key.",
         log_table(column(keep=True)),

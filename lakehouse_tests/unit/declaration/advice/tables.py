@@ -2,7 +2,7 @@
 
 from datetime import date, datetime, timedelta
 
-from lakehouse.declaration import Avro, FieldIs, HeaderIs, SchemaIs, Topic
+from lakehouse.declaration import Avro, FieldIs, HeaderIs, SchemaIs, Topic, Upkeep
 from lakehouse.declaration.table import require_distinct_names
 from lakehouse_tests.unit.declaration.advice.example import (
     Accepted,

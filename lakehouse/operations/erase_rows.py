@@ -73,7 +73,6 @@ def erase(context: TableContext, where: str | None, outlets: Iterable[Outlet] = 
     removed = {}
     for name, remove in _steps(context, marks, rejected) if marks else ():
         removed[name] = retry_on_conflict(remove)
-    context.merged.key_hashes.remove()
     if where is not None and not context.table.is_log:
         changes = retry_on_conflict(lambda: _remove_changes(context, where))
         removed[context.table.changes_name] = removed.get(context.table.changes_name, 0) + changes
@@ -81,6 +80,7 @@ def erase(context: TableContext, where: str | None, outlets: Iterable[Outlet] = 
     if context.merged.layout.deletion_vectors:  # erased rows are not to stay in files of the table
         purge = f"REORG TABLE {context.merged.layout.sql} APPLY (PURGE)"
         retry_on_conflict(lambda: context.merged.run_upkeep(purge, context.run))
+    context.merged.key_hashes.erase()
     if context.settings.store.folder is None:
         remove_left_drafts()
     written_exports = _replace_exports(context, outlets) if marks or any(removed.values()) else ()

@@ -183,7 +183,7 @@ class _TableMaintenance:
             retry_on_conflict(lambda: self.stored_table.run_upkeep(self.stored_table.layout.compaction, self.run))
         if uncompressed_partitions:
             retry_on_conflict(self._compress)
-        self.stored_table.key_hashes.renew()
+        self.stored_table.key_hashes.renew(ledger)
         wait_reason = readers.reason_to_wait()
         removed_count = None if wait_reason else self._vacuum(ledger.version)
         if wait_reason is None:

@@ -11,14 +11,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import file_changes, open_table
+from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.ledger.versions import active_files
 from lakehouse.settings.store import Store
 from lakehouse.spark.own_session import collect_rows
@@ -26,8 +27,9 @@ from lakehouse.storage.data_files import read_files
 from lakehouse.storage.eligibility import can_replace_slots
 from lakehouse.storage.key_packs import SUFFIX, Files, Hashes, Key, KeyPack, open_pack, write_pack
 from lakehouse.storage.layout import Layout
+from lakehouse.storage.lock import table_lock
 
-KEYS_FOLDER = "_lakehouse_keys"
+KEYS_FOLDER, _ERASURE = "_lakehouse_keys", "erasure"  # the folder of packs, and its file that names the last erasure
 _READ_ROWS = 4_000_000  # rows whose keys are read at a time, or one file
 _MOST_READ_ROWS = 16_000_000  # rows whose keys are read after one batch
 _MOST_HASHES = 16_000_000  # in a pack that is made of others, so that it fits into memory
@@ -46,7 +48,7 @@ class KeyHashes:
     @property
     def sql(self) -> str:
         """The SQL of the hash of a key, the same for equal keys."""
-        return f"xxhash64({', '.join(f'CAST(`{name}` AS {type_})' for name, type_ in self._key)})"
+        return f"xxhash64({', '.join(f'CAST(`{name}` AS {type_})' for name, type_ in self._key[1:])})"
 
     def are_useful(self, rows: int) -> bool:
         """Whether the hashes of a batch of at most this number of rows can show that its keys are new."""
@@ -79,27 +81,55 @@ class KeyHashes:
         """
         if not self._folder:
             return
-        _, files = self._find_packs(self._active_files(partitions))
-        changes = next(file_changes(self.layout.uri, entry.version), None)
-        if hashes is not None and changes and not changes.removed_files:  # so its files have only keys of the batch
-            own_paths = {path for path, _ in changes.created_files} & files.keys()
-            self._add({path: files.pop(path) for path in own_paths}, hashes)
-        if files and only_inserted(entry) and _are_inserting(read()):
-            self._read(files, _MOST_READ_ROWS)
+        try:
+            _, files = self._find_packs(self._active_files(partitions))
+            changes = next(file_changes(self.layout.uri, entry.version), None)
+            if hashes is not None and changes and not changes.removed_files:  # its files have only keys of the batch
+                own_paths = {path for path, _ in changes.created_files} & files.keys()
+                self._add({path: files.pop(path) for path in own_paths}, hashes, self._erasure)
+            if files and only_inserted(entry) and _are_inserting(read()):
+                self._read(files, _MOST_READ_ROWS)
+        except Exception as error:
+            _log.warning("Keys of %s are not packed: %s", self.layout.name, error)
 
-    def renew(self) -> None:
-        """Pack the keys of all files, and remove packs without an active file; only if the table has a pack."""
+    def renew(self, ledger: Ledger) -> None:
+        """Pack the keys of all files if the table has packs, and its newest batches only inserted; else remove them.
+
+        A pack with a file that is not active any more is made again: it may have keys of rows that are gone.
+        """
         if not any(self._paths()):
             return
-        files = self._active_files()
+        files = self._active_files() if _are_inserting(ledger) else {}
+        self._remove({pack.path for pack in self._packs() if pack.files.items() <= files.items()})
         self._read(self._find_packs(files)[1])
-        self.remove({pack.path for pack in self._find_packs(files)[0]})
 
-    def remove(self, kept_paths: Collection[Path] = ()) -> None:
-        """Remove all packs but these, and what a writer that was killed has left: keys may have been erased."""
-        for path in self._folder.glob("*") if self._folder else ():
-            if path not in kept_paths:
+    def erase(self) -> None:
+        """Remove all packs, since keys were erased; a process that reads keys meanwhile packs none of them.
+
+        Raises ``TableError`` if the disk refuses.
+        """
+        if not self._folder:
+            return
+        try:
+            with table_lock(self.layout.uri, self.layout.name):
+                self._folder.mkdir(exist_ok=True)
+                (self._folder / _ERASURE).write_text(uuid4().hex)
+                self._remove(set())
+        except OSError as error:
+            raise disk_failure(error, str(self._folder)) from error
+
+    def _remove(self, kept_paths: Collection[Path]) -> None:
+        """Remove all packs but these, and what a writer that was killed has left."""
+        for path in self._folder.iterdir() if self._folder else ():
+            if path not in kept_paths and path.name != _ERASURE and path.is_file():
                 path.unlink(missing_ok=True)
+
+    @property
+    def _erasure(self) -> str:
+        """The name of the last erasure; empty if there was none."""
+        with suppress(FileNotFoundError):
+            return (self._folder / _ERASURE).read_text() if self._folder else ""
+        return ""
 
     @property
     def _folder(self) -> Path | None:
@@ -109,7 +139,7 @@ class KeyHashes:
     @property
     def _key(self) -> Key:
         types = {column.name: column.type for column in self.layout.columns}
-        return tuple((name, types[name]) for name in self.layout.key)
+        return (("xxhash64", self.spark.version), *((name, types[name]) for name in self.layout.key))
 
     def _paths(self) -> Iterator[Path]:
         return self._folder.glob(f"*{SUFFIX}") if self._folder else iter(())
@@ -129,35 +159,49 @@ class KeyHashes:
         packed_files = {item for pack in packs for item in pack.files.items()}
         return packs, {path: file for path, file in files.items() if (path, file) not in packed_files}
 
-    def _add(self, files: Files, hashes: Hashes) -> None:
-        """Write a pack for files, with the hashes of small packs, which it replaces: so there are few packs."""
+    def _add(self, files: Files, hashes: Hashes, erasure: str) -> None:
+        """Write a pack for files, with the hashes of small packs, which it replaces: so there are few packs.
+
+        Writes none if there was an erasure after the given one.
+        """
         if not files or not len(hashes) or not self._folder:
             return
         hashes, merged_paths = np.sort(hashes), []
-        with suppress(OSError):
-            for pack in sorted(self._packs(), key=lambda pack: len(pack.hashes)):
-                if len(pack.hashes) > min(2 * len(hashes), _MOST_HASHES - len(hashes)):
+        with table_lock(self.layout.uri, self.layout.name):
+            self._folder.mkdir(exist_ok=True)
+            if self._erasure != erasure:
+                return
+            for pack in sorted(self._packs(), key=lambda pack: pack.count):
+                if pack.count > min(2 * len(hashes), _MOST_HASHES - len(hashes)):
                     break
-                hashes, files = _merge(hashes, pack.hashes), {**pack.files, **files}
+                with suppress(OSError):
+                    hashes, files = _merge(hashes, pack.read()), {**pack.files, **files}
                 merged_paths.append(pack.path)
             write_pack(self._folder, self._key, files, hashes)
             for path in merged_paths:
                 path.unlink(missing_ok=True)
 
     def _read(self, files: Files, most_rows: int = sys.maxsize) -> None:
-        """Read the keys of files and pack them, few millions at a time; of more rows than ``most_rows``, the first."""
-        ends = accumulate(rows or 0 for _, rows in files.values())
-        for number, part in groupby(zip(files, ends, strict=True), lambda pair: pair[1] // _READ_ROWS):
-            group = {path: files[path] for path, _ in part}
-            count = sum(rows or 0 for _, rows in group.values())
-            if number * _READ_ROWS > most_rows:
+        """Read the keys of files and pack them, few millions at a time; of more than ``most_rows``, the smallest files.
+
+        Reads nothing if the log does not count the rows of a file.
+        """
+        counts = {path: rows for path, (_, rows) in files.items() if rows is not None}
+        if len(counts) < len(files):
+            return
+        erasure, paths = self._erasure, sorted(counts, key=counts.__getitem__)
+        ends = accumulate(counts[path] for path in paths)
+        groups = groupby(zip(paths, ends, strict=True), lambda pair: pair[1] // _READ_ROWS)
+        for number, (_, part) in enumerate(groups):
+            if number * _READ_ROWS >= most_rows:
                 break
+            group = {path: files[path] for path, _ in part}
+            count = sum(counts[path] for path in group)
             _log.info("Reading the keys of %s rows of %s", f"{count:,}", self.layout.name)
-            with suppress(PySparkException):
-                rows = read_files(self.spark, self.layout, group)
-                hashes = collect_rows(rows.selectExpr(f"{self.sql} AS hash")) if rows else None
-                if hashes is not None and hashes.num_rows == count:
-                    self._add(group, hashes["hash"].to_numpy().view(np.uint64))
+            rows = read_files(self.spark, self.layout, group)
+            hashes = collect_rows(rows.selectExpr(f"{self.sql} AS hash")) if rows else None
+            if hashes is not None and hashes.num_rows == count:
+                self._add(group, hashes["hash"].to_numpy().view(np.uint64), erasure)
 
 
 def only_inserted(entry: Entry) -> bool:

@@ -189,7 +189,8 @@ class StoredTable:
         """
         if not self.layout.key:
             raise ValueError(f"{self.layout.name} has no key to compare rows by")
-        is_large = can_replace_slots(self.layout, 0) and not can_merge_quickly(self.layout, 0, expected.partitions)
+        is_few = can_replace_slots(self.layout, expected.rows, expected.text)
+        is_large = is_few and not can_merge_quickly(self.layout, 0, expected.partitions)
         entry = self._write_few(comparison, commit, expected)
         if entry is None:
             rows, spec, counts = comparison.compare_many(self.rows())

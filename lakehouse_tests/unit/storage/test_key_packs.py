@@ -3,22 +3,26 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from lakehouse.errors import TableError
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.versions import active_files
+from lakehouse.storage import key_hashes, key_packs
 from lakehouse.storage.delta_rs_writer import append_quickly
 from lakehouse.storage.key_hashes import KEYS_FOLDER, KeyHashes
 from lakehouse.storage.key_packs import SUFFIX, Files, Hashes, Key, open_pack, write_pack
 from lakehouse.storage.layout import Layout
 from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, create_table, next_commit, rows
 
-NO_SPARK: Any = None
+NO_SPARK: Any = SimpleNamespace(version="4.2.0")
 KEY: Key = (("place", "STRING"), ("n", "BIGINT"))
+HASHED_BY = ("xxhash64", NO_SPARK.version)
 STORED, NEW, GREATEST = 3, 4, 2**64 - 1
 
 
@@ -39,8 +43,9 @@ def files_of(layout: Layout) -> Files:
 
 def pack(layout: Layout, key: Key = KEY, **changes: Any) -> Path:
     """Write a pack with ``STORED`` and others for the files of a table, and return its path."""
-    files = files_of(layout) | changes.get("files", {})
-    write_pack(Path(layout.uri, KEYS_FOLDER), key, files, of(1, STORED, GREATEST))
+    files, folder = files_of(layout) | changes.get("files", {}), Path(layout.uri, KEYS_FOLDER)
+    folder.mkdir()
+    write_pack(folder, [changes.get("hashed_by", HASHED_BY), *key], files, of(1, STORED, GREATEST))
     (path,) = packs_of(layout)
     return path
 
@@ -86,8 +91,15 @@ def test_a_damaged_pack_is_none(layout: Layout, damage: str) -> None:
     path = pack(layout)
     assert are_new(layout, NEW)
     path.write_bytes(DAMAGES[damage](path.read_bytes()))
-    assert open_pack(path) is None
     assert not are_new(layout, NEW)
+
+
+def test_a_pack_of_a_later_form_or_by_another_spark_is_none(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack(layout, hashed_by=("xxhash64", "4.3.0")).rename(Path(layout.uri, KEYS_FOLDER, f"other{SUFFIX}"))
+    monkeypatch.setattr(key_packs, "_FORM", 2)
+    write_pack(Path(layout.uri, KEYS_FOLDER), [HASHED_BY, *KEY], files_of(layout), of(1))
+    monkeypatch.undo()
+    assert len(packs_of(layout)) == 2 and not are_new(layout, NEW)
 
 
 @pytest.mark.parametrize("key", [KEY[:1], KEY[::-1], (("place", "STRING"), ("n", "INT")), (("city", "STRING"), KEY[1])])
@@ -128,16 +140,69 @@ def test_small_packs_become_one(layout: Layout) -> None:
         assert len(packs_of(layout)) <= 6
     assert are_new(layout, NEW, 132, version=32)
     assert not any(are_new(layout, number, version=32) for number in (1, STORED, GREATEST, 5, *range(100, 132)))
-    hashes = [number for path in packs_of(layout) if (opened := open_pack(path)) for number in opened.hashes.tolist()]
+    hashes = [number for path in packs_of(layout) if (opened := open_pack(path)) for number in opened.read().tolist()]
     assert hashes.count(5) < 6, "a hash is in a pack once"
 
 
+@pytest.fixture
+def always_inserting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the ledger says, the newest batches only inserted."""
+    monkeypatch.setattr(key_hashes, "_INSERTING_BATCHES", 0)
+
+
+@pytest.mark.usefixtures("always_inserting")
 def test_packs_of_former_files_and_drafts_are_removed(layout: Layout) -> None:
     kept_path = pack(layout)
-    write_pack(kept_path.parent, KEY, {"former.parquet": (1, 1)}, of(7))
+    key: Key = [HASHED_BY, *KEY]
+    former_files: Files = {"former.parquet": (1, 1)}
+    write_pack(kept_path.parent, key, former_files, of(7))
+    write_pack(kept_path.parent, key, files_of(layout) | former_files, of(7))
     kept_path.with_name(f"damaged{SUFFIX}").write_bytes(b"-")
     kept_path.with_name(".draft").touch()
-    KeyHashes(NO_SPARK, layout).renew()
-    assert [*kept_path.parent.iterdir()] == [kept_path]
-    KeyHashes(NO_SPARK, layout).remove()
-    assert not [*kept_path.parent.iterdir()]
+    kept_path.with_name("folder").mkdir()
+    KeyHashes(NO_SPARK, layout).renew(read_ledger(layout.uri, "t"))
+    assert {path.name for path in kept_path.parent.iterdir()} == {kept_path.name, "folder"}
+
+
+def test_a_table_that_is_updated_keeps_no_packs(layout: Layout) -> None:
+    pack(layout)
+    KeyHashes(NO_SPARK, layout).renew(read_ledger(layout.uri, "t"))
+    assert not packs_of(layout)
+
+
+@pytest.mark.invariant("14.9")
+def test_an_erasure_removes_all_packs_and_stops_those_of_keys_that_were_read_before(layout: Layout) -> None:
+    pack(layout)
+    keys = KeyHashes(NO_SPARK, layout)
+    erasure = keys._erasure
+    keys.erase()
+    assert not packs_of(layout)
+    keys._add(files_of(layout), of(STORED), erasure)
+    assert not packs_of(layout)
+    keys._add(files_of(layout), of(STORED), keys._erasure)
+    assert len(packs_of(layout)) == 1
+
+
+def test_an_erasure_fails_if_packs_cannot_be_removed(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack(layout)
+
+    def refuse(path: Path, **_: bool) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(TableError, match="Permission denied"):
+        KeyHashes(NO_SPARK, layout).erase()
+
+
+@pytest.mark.usefixtures("always_inserting")
+def test_a_batch_stays_committed_if_keys_cannot_be_packed(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    entry = append_quickly(layout, rows(OSLO), next_commit(layout))
+
+    def fail(*_: object) -> None:
+        raise ValueError("a damaged file")
+
+    monkeypatch.setattr(key_hashes, "read_files", fail)
+    KeyHashes(NO_SPARK, layout).follow(entry, lambda: read_ledger(layout.uri, "t"), of(7), None)
+    assert "Keys of t are not packed: a damaged file" in caplog.text and len(packs_of(layout)) == 1

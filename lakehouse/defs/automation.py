@@ -45,7 +45,8 @@ _KINDS_WITHOUT_MERGE = (
     "acceptance",
     "wait",
 )  # these commits add no rows from records or files
-_TICK_INTERVAL = 2  # seconds between two ticks: Dagster's own daemon evaluates sensors every five
+# seconds between two ticks: Dagster's own daemon evaluates sensors every five, and no other one rests without a topic
+_TICK_INTERVAL, _UNWATCHED_INTERVAL = 2, 4
 _POSITION_SCHEMA = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
 _POSITIONS_SCHEMA = dg.TableSchema(columns=[dg.TableColumn("topic", "string"), *_POSITION_SCHEMA.columns])
 
@@ -230,7 +231,7 @@ def build_automation(
     @dg.sensor(
         name=entry.sensor,
         job=job,
-        minimum_interval_seconds=_TICK_INTERVAL,
+        minimum_interval_seconds=_TICK_INTERVAL if topics else _UNWATCHED_INTERVAL,
         metadata={WATCHED: topics} if topics else None,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Requests a run of {job.name} while {table.topic_text} has records that are not merged.",

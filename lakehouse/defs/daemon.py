@@ -20,12 +20,13 @@ from dagster._daemon import sensor as sensor_daemon
 from dagster._daemon.cli import main
 from dagster._daemon.controller import RELOAD_WORKSPACE_INTERVAL, DagsterDaemonController
 
+from lakehouse.errors import LakehouseError
 from lakehouse.kafka.watch import POLL, WATCHED, TopicWatch
 from lakehouse.settings import Settings
 from lakehouse.settings.project import project_folder
 
 _REST = 30.0  # seconds
-_SOURCES = (".py", ".toml", ".yaml", ".yml", ".env", ".avsc", ".proto", ".json")
+_SOURCES = (".py", ".toml", ".yaml", ".yml", ".env", ".avsc", ".proto", ".json", ".sql")
 
 
 def let_sensors_rest() -> None:
@@ -50,24 +51,37 @@ def is_at_rest(watch: TopicWatch, state: InstigatorState, topics: Sequence[str])
         return False
     started_at = data.last_tick_start_timestamp or 0.0
     is_idle = bool(json.loads(data.cursor or "{}").get("is_idle"))
-    return is_idle and time.time() - started_at < _REST and not watch.has_grown(topics, started_at)
+    return is_idle and 0 <= time.time() - started_at < _REST and not watch.has_grown(topics, started_at)
 
 
 def let_code_servers_rest() -> None:
     """Let the daemon of this process start code servers again only after an edit, or if one ended or failed."""
-    refresh, edits = DagsterDaemonController.check_workspace_freshness, {*_edits()}
+    refresh, edits = DagsterDaemonController.check_workspace_freshness, _read_edits()
 
     def refresh_if_needed(self: DagsterDaemonController, last_workspace_update_time: float) -> float:
         nonlocal edits
         if time.time() - last_workspace_update_time <= RELOAD_WORKSPACE_INTERVAL:
             return last_workspace_update_time
-        former_edits, edits = edits, {*_edits()}
+        former_edits, edits = edits, _read_edits()
         entries = self._workspace_process_context.create_request_context().get_code_location_entries().values()
         servers = self._grpc_server_registry._active_entries if self._grpc_server_registry else ()
-        is_current = edits == former_edits and len(servers) == len(entries) and all(e.code_location for e in entries)
+        is_current = (
+            edits is not None
+            and edits == former_edits
+            and len(servers) == len(entries)
+            and all(e.code_location for e in entries)
+        )
         return time.time() if is_current else refresh(self, last_workspace_update_time)
 
     DagsterDaemonController.check_workspace_freshness = refresh_if_needed  # type: ignore[method-assign]
+
+
+def _read_edits() -> set[tuple[str, int]] | None:
+    """Return the edits; ``None`` if settings or files cannot be read, which the code server reports."""
+    try:
+        return {*_edits()}
+    except (LakehouseError, OSError, ValueError):
+        return None
 
 
 def _edits() -> Iterator[tuple[str, int]]:

@@ -7,9 +7,7 @@ from itertools import starmap
 from threading import Thread
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
 
-from lakehouse.errors import LakehouseError
 from lakehouse.kafka.clients import Clients
 from lakehouse.settings import Settings
 
@@ -37,7 +35,7 @@ class TopicWatch(Thread):
         while True:
             try:
                 asyncio.run(self._watch())
-            except (LakehouseError, KafkaError, OSError, TimeoutError):
+            except Exception:  # without a watch, no sensor rests
                 time.sleep(_LIMIT)
 
     async def _watch(self) -> None:
@@ -46,6 +44,10 @@ class TopicWatch(Thread):
         async with clients.open(AIOKafkaConsumer, isolation_level="read_committed") as consumer:
             while True:
                 topics = [*self._changed_at]
+                if not topics:  # the client would ask for all topics of the broker
+                    self._looked_at = time.time()
+                    await asyncio.sleep(POLL)
+                    continue
                 await consumer._client.set_topics(topics)
                 numbers = ((topic, number) for topic in topics for number in consumer.partitions_for_topic(topic) or ())
                 ends_before, ends = ends, await consumer.end_offsets(list(starmap(TopicPartition, numbers)))

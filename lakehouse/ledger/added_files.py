@@ -3,9 +3,12 @@
 deltalake lists active files too, but says nothing of their deletion vectors.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from deltalake import DeltaTable
 
 from lakehouse.errors import TableError
 from lakehouse.ledger.log_copies import LOG, local_log
@@ -15,15 +18,33 @@ from lakehouse.ledger.table_failures import log_failures
 if TYPE_CHECKING:
     import pyarrow as pa
 
+VECTOR_FEATURE = "deletionVectors"
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(\.\d{10}\.\d{10})?\.parquet")  # whole, or in parts
+# Spark adds statistics and partitions once more, with their types, which an entry does not have
+_MAPS = ("partitionValues", "tags")
+_VALUES = ("path", "size", "modificationTime", "dataChange", "stats", "deletionVector")
+_NUMBERS = ("baseRowId", "defaultRowCommitVersion", "clusteringProvider")
+
+
+def may_hide_rows(table: DeltaTable) -> bool:
+    """Whether the files of an opened table may have deletion vectors."""
+    return VECTOR_FEATURE in (table.protocol().reader_features or ())
+
+
+def hiding_files(table: DeltaTable, uri: str) -> list[Action]:
+    """Return the actions that added the active files with a deletion vector to an opened table."""
+    adds = added_files(uri, table.version()).values() if may_hide_rows(table) else ()
+    return [add for add in adds if add.get("deletionVector")]
+
 
 def added_files(uri: str, version: int) -> dict[str, Action]:
     """Return the actions that added the active files of a version, by their path in the log.
 
-    Raises ``TableError`` if the log holds neither all commits nor a checkpoint before them, in one file.
+    Raises ``TableError`` if the log holds neither all commits nor a checkpoint before them that is no V2 checkpoint.
     """
     files = dict[str, Action | None]()
     with log_failures(uri):
-        start, checkpoint = _last_checkpoint(local_log(uri) / LOG, version)
+        start, checkpoint_files = _last_checkpoint(local_log(uri) / LOG, version)
         first = version + 1
         for first, actions in LogFiles(uri).commits(version):
             if first <= start:
@@ -32,7 +53,7 @@ def added_files(uri: str, version: int) -> dict[str, Action]:
         if first > start + 1:
             action = "Compact the table in Spark, which writes a checkpoint."
             raise TableError(f"The log of {uri} has no version {first - 1}", where=uri, action=action)
-        for add in _read_checkpoint(checkpoint) if checkpoint else ():
+        for add in _read_checkpoint(checkpoint_files):
             files.setdefault(add["path"], add)
     return {path: add for path, add in files.items() if add}
 
@@ -45,20 +66,24 @@ def _note(files: dict[str, Action | None], actions: list[Action]) -> None:
         files.setdefault(path, add)
 
 
-def _last_checkpoint(log: Path, version: int) -> tuple[int, Path | None]:
-    """Return the newest checkpoint up to a version and its file; -1 and ``None`` if there is none in one file."""
-    names = (path.name for path in log.glob("*.checkpoint.parquet"))
-    newest = max((int(name[:20]) for name in names if int(name[:20]) <= version), default=-1)
-    return newest, log / f"{newest:020d}.checkpoint.parquet" if newest >= 0 else None
+def _last_checkpoint(log: Path, version: int) -> tuple[int, Sequence[Path]]:
+    """Return the newest checkpoint up to a version and its files; -1 and none if there is none."""
+    matches = [(match, path) for path in log.glob("*.parquet") if (match := _CHECKPOINT.fullmatch(path.name))]
+    newest = max((int(match[1]) for match, _ in matches if int(match[1]) <= version), default=-1)
+    return newest, [path for match, path in matches if int(match[1]) == newest]
 
 
-def _read_checkpoint(file: Path) -> Iterator[Action]:
+def _read_checkpoint(files: Sequence[Path]) -> Iterator[Action]:
     import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import, and few tables need it
 
-    with pq.ParquetFile(file) as parquet:
-        for batch in parquet.iter_batches(columns=["add"]):
-            adds: pa.StructArray = batch.column("add")
-            for add in adds.filter(adds.is_valid()).to_pylist():
-                yield {name: value for name, value in add.items() if value is not None} | {
-                    "partitionValues": dict(add["partitionValues"] or ())
-                }
+    for file in files:
+        with pq.ParquetFile(file) as parquet:
+            for batch in parquet.iter_batches(columns=["add"]):
+                adds: pa.StructArray = batch.column("add")
+                yield from map(_to_action, adds.filter(adds.is_valid()).to_pylist())
+
+
+def _to_action(add: Action) -> Action:
+    """Return the action of a row of a checkpoint, as an entry of the log has it."""
+    action = {name: add[name] for name in (*_VALUES, *_NUMBERS) if add.get(name) is not None}
+    return action | {name: dict(add[name]) for name in _MAPS if add.get(name) is not None}

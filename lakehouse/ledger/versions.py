@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from deltalake import DeltaTable
 
 from lakehouse.errors import TableError
-from lakehouse.ledger.added_files import added_files
+from lakehouse.ledger.added_files import hiding_files, may_hide_rows
 from lakehouse.ledger.commit_infos import committed_at
 from lakehouse.ledger.log import open_table, open_version, read_commit, read_history
 from lakehouse.ledger.table_failures import log_failures
@@ -87,7 +87,7 @@ def scan_rows(table: DeltaTable, names: Sequence[str], condition: "Expression | 
     import pyarrow.dataset as ds
     from deltalake import QueryBuilder
 
-    if table.protocol().min_reader_version == 1:
+    if not may_hide_rows(table):
         return table.to_pyarrow_dataset().scanner(list(names), filter=condition, batch_size=_SCANNED_ROWS)
     columns = ", ".join(f'"{name}"' for name in names)
     rows = QueryBuilder().register("t", table).execute(f"SELECT {columns} FROM t")
@@ -137,9 +137,7 @@ def count_rows_in(table: DeltaTable, uri: str) -> int:
     """Count the rows of an opened table from its log alone, without those that deletion vectors hide."""
     with log_failures(uri):
         count = int(table.count())
-        has_vectors = table.protocol().min_reader_version > 1
-    adds = added_files(uri, table.version()).values() if has_vectors else ()
-    return count - sum(int((add.get("deletionVector") or {}).get("cardinality", 0)) for add in adds)
+    return count - sum(int(add["deletionVector"]["cardinality"]) for add in hiding_files(table, uri))
 
 
 @dataclass(frozen=True)

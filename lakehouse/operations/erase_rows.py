@@ -26,12 +26,14 @@ from lakehouse.ingest.erasures import Marks, add_marks, erased_layout, has_marks
 from lakehouse.ingest.load import base_layout
 from lakehouse.ingest.redrive import RECORD_COLUMNS
 from lakehouse.ingest.rejected_records import rejected_layout
+from lakehouse.ledger.added_files import hiding_files
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.sinks.outlets import runner_of
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys
 from lakehouse.storage.row_order import same_place, same_record
+from lakehouse.storage.slot_files import remove_drafts
 from lakehouse.storage.store_drafts import remove_left_drafts
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext, require_no_switch, retry_on_conflict
@@ -77,10 +79,12 @@ def erase(context: TableContext, where: str | None, outlets: Iterable[Outlet] = 
         changes = retry_on_conflict(lambda: _remove_changes(context, where))
         removed[context.table.changes_name] = removed.get(context.table.changes_name, 0) + changes
     refresh_all(context)
-    if context.merged.layout.deletion_vectors:  # erased rows are not to stay in files of the table
+    merged_table = open_table(context.merged.layout.uri)
+    if merged_table and hiding_files(merged_table, context.merged.layout.uri):  # erased rows must not stay in its files
         purge = f"REORG TABLE {context.merged.layout.sql} APPLY (PURGE)"
         retry_on_conflict(lambda: context.merged.run_upkeep(purge, context.run))
     context.merged.key_hashes.erase()
+    remove_drafts(context.merged.layout)
     if context.settings.store.folder is None:
         remove_left_drafts()
     written_exports = _replace_exports(context, outlets) if marks or any(removed.values()) else ()

@@ -19,7 +19,7 @@ from lakehouse.declaration.sink import Outlet
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.horizon import purge_deletes
-from lakehouse.ledger.added_files import added_files
+from lakehouse.ledger.added_files import hiding_files
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import active_files, open_table, read_history
 from lakehouse.ledger.log_files import Action
@@ -31,6 +31,7 @@ from lakehouse.spark.sessions import FILE_SIZE
 from lakehouse.storage.data_files import partitions_without_codec
 from lakehouse.storage.key_hashes import KEYS_FOLDER
 from lakehouse.storage.layout import Layout
+from lakehouse.storage.slot_files import remove_drafts
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
@@ -184,6 +185,7 @@ class _TableMaintenance:
         if uncompressed_partitions:
             retry_on_conflict(self._compress)
         self.stored_table.key_hashes.renew(ledger)
+        remove_drafts(self.stored_table.layout)
         wait_reason = readers.reason_to_wait()
         removed_count = None if wait_reason else self._vacuum(ledger.version)
         if wait_reason is None:
@@ -253,9 +255,8 @@ def _hides_many_rows(layout: Layout) -> bool:
 
 def _hiding_files(layout: Layout) -> list[Action]:
     """Return the actions that added the active files with a deletion vector."""
-    table = open_table(layout.uri) if layout.deletion_vectors else None
-    adds = added_files(layout.uri, table.version()).values() if table else ()
-    return [add for add in adds if add.get("deletionVector")]
+    table = open_table(layout.uri)
+    return hiding_files(table, layout.uri) if table else []
 
 
 def has_removable_files(layout: Layout) -> bool:

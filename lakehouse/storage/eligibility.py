@@ -16,6 +16,7 @@ from deltalake import DeltaTable, Field
 from deltalake.schema import StructType
 
 from lakehouse.decoding.nested_types import nested
+from lakehouse.ledger.added_files import VECTOR_FEATURE
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.log_copies import LOG
 from lakehouse.ledger.versions import active_files
@@ -33,7 +34,6 @@ _MOST_FILE_BYTES = 64 * 1024 * 1024  # of such rows in files like those of the t
 _MOST_COPIED_BYTES = 4 * 1024**3  # of files with replaced rows; of more, a cluster writes faster than one process
 _MOST_TARGET_ROWS = 1_000_000  # in a table that is merged into
 _SPARK_INTERVAL = 100  # every 100th commit is made by Spark: it deletes expired log files, deltalake does not
-_VECTOR_FEATURE = "deletionVectors"
 _SUPPORTED_FEATURES = {"appendOnly", "invariants", "changeDataFeed"}  # table features that deltalake writes as Spark
 # writer protocol versions: up to 4, features show in the properties and the columns; 7 lists them by name
 _MOST_LEGACY_WRITER, _FEATURE_WRITER = 4, 7
@@ -92,15 +92,26 @@ def can_replace_slots(layout: Layout, rows: int | None, text: int | None = None)
 
 
 def can_copy_files(layout: Layout, file_uris: Collection[str]) -> bool:
-    """Whether a copy of these files of the table by deltalake has the same values, and is quick enough."""
-    if layout.deletion_vectors:
+    """Whether a copy of these files of the table by deltalake has the same values, and is quick enough.
+
+    deltalake cannot read a file of a store while it writes another one (seen: a panic).
+    """
+    if layout.deletion_vectors or not file_uris:
         return True
+    if Store(layout.uri).folder is None:
+        return False
     names = {unquote(uri).rpartition("/")[2] for uri in file_uris}
     table = open_table(layout.uri)
     paths = active_files(table, layout.uri)["path"].to_pylist() if table else []
     touched_paths = [path for path in paths if unquote(path).rpartition("/")[2] in names]
     sizes = [_size_to_copy(layout.uri, path) for path in touched_paths]
     return None not in sizes and len(sizes) == len(names) and sum(filter(None, sizes)) <= _MOST_COPIED_BYTES
+
+
+def has_texts(layout: Layout) -> bool:
+    """Whether a declared column outside the key has values of any size."""
+    names = (path[0] for path, column in paths(layout.columns) if column.type in TEXT_TYPES)
+    return any(name not in layout.key and not name.startswith("_") for name in names)
 
 
 def _open_eligible(layout: Layout, rows: int | None) -> DeltaTable | None:
@@ -126,7 +137,7 @@ def _is_supported(table: DeltaTable, layout: Layout) -> bool:
     """Whether the table has no feature, property or column that deltalake does not write as Spark does."""
     protocol, metadata = table.protocol(), table.metadata()
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-    supported_features = _SUPPORTED_FEATURES | ({_VECTOR_FEATURE} if layout.deletion_vectors else set())
+    supported_features = _SUPPORTED_FEATURES | ({VECTOR_FEATURE} if layout.deletion_vectors else set())
     has_features = protocol.min_writer_version == _FEATURE_WRITER and features <= supported_features
     is_writable = protocol.min_writer_version <= _MOST_LEGACY_WRITER or has_features
     is_legacy = protocol.min_reader_version == 1 and not layout.deletion_vectors

@@ -16,18 +16,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, WriterProperties, write_deltalake
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from pyarrow.parquet import ParquetFile
 
 from lakehouse.errors import TableError
 from lakehouse.ledger.added_files import added_files
 from lakehouse.ledger.log_copies import LOG
 from lakehouse.ledger.versions import active_files
+from lakehouse.settings.store import Store
 from lakehouse.storage.deletion_vectors import read_vector, write_vectors
+from lakehouse.storage.eligibility import has_texts
 from lakehouse.storage.layout import Layout
+from lakehouse.storage.lock import table_lock
 from lakehouse.storage.row_changes import open_file
 
-_BATCH_ROWS = 65_536
+_BATCH_ROWS, _WIDE_BATCH_ROWS = 8_192, 1_024  # that are copied at a time: a text may be as large as a record
+ENTRY_DRAFT = ".{}.tmp"  # the name of a log entry that is being written, with an id
 _DRAFT = "_draft-"  # VACUUM leaves folders alone whose name begins with an underscore
 _DRAFT_ENTRY = f"{LOG}/{0:020d}.json"
 Action = dict[str, Any]
@@ -57,7 +61,7 @@ class TouchedFile:
         """Read the rows that stay; raises ``TableError`` if a slot has a row with another key."""
         first = 0
         with ParquetFile(open_file(layout.uri, unquote(self.path))) as parquet:
-            for batch in parquet.iter_batches(_BATCH_ROWS):
+            for batch in parquet.iter_batches(_WIDE_BATCH_ROWS if has_texts(layout) else _BATCH_ROWS):
                 rows = self._complete(batch, layout, schema)
                 begin, end = np.searchsorted(self.indexes, (first, first + len(batch)))
                 is_kept = np.ones(len(batch), dtype=bool)
@@ -121,11 +125,18 @@ def hide_rows(
 
     ``folder`` gets the file with the vectors. Raises ``CommitFailedError`` if Spark has to write them.
     """
-    active = added_files(layout.uri, version)
+    try:
+        active = added_files(layout.uri, version)
+    except TableError as error:
+        raise CommitFailedError(str(error)) from error
     adds = {file.path: active[file.path] for file in files}
     vectors = {file.path: read_vector(layout.uri, adds[file.path].get("deletionVector") or {}) for file in files}
     for file in files:
+        count = len(vectors[file.path])
         vectors[file.path].update(file.indexes.tolist())
+        if len(vectors[file.path]) != count + len(file.indexes):
+            message = f"{file.path} hides rows of {layout.name} that were compared"
+            raise TableError(message, where=layout.uri, action="Nothing was written. Run it again.")
     entries = write_vectors(folder, vectors)
     return [_hide(add, entries[path], milliseconds) for path, add in adds.items()]
 
@@ -136,10 +147,29 @@ def _hide(add: Action, vector: Action, milliseconds: int) -> HiddenRows:
     stats = json.loads(add.get("stats") or "{}")
     if "numRecords" not in stats:
         raise CommitFailedError(f"The log has no statistics of {add['path']}")
+    if stats["numRecords"] < vector["cardinality"]:
+        raise CommitFailedError(f"{add['path']} has fewer rows than were replaced")
     is_empty = stats["numRecords"] == vector["cardinality"]
     stats_text = json.dumps(stats | {"tightBounds": False})
     added = None if is_empty else add | {"stats": stats_text, "deletionVector": vector, "dataChange": True}
     return HiddenRows(removed | {"partitionValues": add["partitionValues"]}, added)
+
+
+def _noting_failures(batches: Batches, failures: list[Exception]) -> Batches:
+    """Yield batches, and note why one cannot be read: deltalake reports only the text."""
+    try:
+        yield from batches
+    except Exception as error:
+        failures.append(error)
+        raise
+
+
+def remove_drafts(layout: Layout) -> None:
+    """Remove from a table on a local disk what writers that were killed have left: it has rows of people."""
+    folder = Store(layout.uri).folder
+    if folder and folder.exists():
+        with table_lock(layout.uri, layout.name):
+            NewFiles(layout, folder).remove_drafts()
 
 
 @dataclass(frozen=True)
@@ -153,17 +183,25 @@ class NewFiles:
         """Remove what writers that were killed have left."""
         for draft in self.folder.glob(f"{_DRAFT}*"):
             shutil.rmtree(draft, ignore_errors=True)
+        for entry in (self.folder / LOG).glob(ENTRY_DRAFT.format("?" * 32)):
+            entry.unlink(missing_ok=True)
 
     def write(self, schema: pa.Schema, batches: Batches, properties: WriterProperties, place: str = "") -> list[Action]:
         """Write rows as deltalake writes them, below ``place``; return the actions that add the files."""
         draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=self.folder))
-        write_deltalake(
-            draft,
-            pa.RecordBatchReader.from_batches(schema, batches),
-            partition_by=self.layout.partitions,
-            configuration=self.layout.statistics_properties,
-            writer_properties=properties,
-        )
+        failures: list[Exception] = []
+        try:
+            write_deltalake(
+                draft,
+                pa.RecordBatchReader.from_batches(schema, _noting_failures(batches, failures)),
+                partition_by=self.layout.partitions,
+                configuration=self.layout.statistics_properties,
+                writer_properties=properties,
+            )
+        except DeltaError:
+            if failures:
+                raise failures[0] from None
+            raise
         entry = (draft / _DRAFT_ENTRY).read_bytes()
         files: list[Action] = [action["add"] for action in map(json.loads, entry.splitlines()) if "add" in action]
         for file in files:

@@ -28,7 +28,7 @@ from lakehouse.settings.store import Store
 from lakehouse.storage.data_files import writer_properties
 from lakehouse.storage.delta_rs_writer import commit_planned
 from lakehouse.storage.layout import Layout
-from lakehouse.storage.slot_files import Action, NewFiles, TouchedFile, hide_rows, list_touched_files
+from lakehouse.storage.slot_files import ENTRY_DRAFT, Action, NewFiles, TouchedFile, hide_rows, list_touched_files
 from lakehouse.storage.store_drafts import no_files
 
 _THREADS = 2  # that copy files: each decodes one and encodes another at a time
@@ -196,7 +196,7 @@ class _Replacement:
 
 def _create_entry(log: Path, version: int, actions: Iterable[Action]) -> None:
     """Create the log entry of a version; raises ``CommitFailedError`` if there is one."""
-    draft = log / f".{uuid4().hex}.tmp"
+    draft = log / ENTRY_DRAFT.format(uuid4().hex)
     try:
         draft.write_text("".join(f"{json.dumps(action)}\n" for action in actions), encoding="utf-8")
         (log / f"{version:020d}.json").hardlink_to(draft)

@@ -26,6 +26,7 @@ from lakehouse.storage.eligibility import (
     can_copy_files,
     can_merge_quickly,
     can_replace_slots,
+    has_texts,
 )
 from lakehouse.storage.key_hashes import KeyHashes, only_inserted
 from lakehouse.storage.key_packs import Hashes
@@ -253,6 +254,11 @@ class StoredTable:
 
         A duplicate key makes them more, which Delta refuses, and deltalake makes no commit for no row.
         """
+        if MATCHED_ROW in compared_rows.columns and has_texts(self.layout):
+            compared_rows = compared_rows.localCheckpoint()
+            size = compared_rows.selectExpr("sum(octet_length(to_json(struct(*))))").first()
+            if size and (size[0] or 0) > MOST_MEMORY:  # of stored rows, which were not counted
+                return None
         rows = collect_rows(compared_rows)
         if rows is None or rows.nbytes > MOST_MEMORY:  # kept values from stored rows add to the expected size
             return None

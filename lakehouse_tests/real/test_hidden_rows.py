@@ -16,11 +16,12 @@ from lakehouse.ledger.versions import count_rows, scan_rows
 from lakehouse.operations.erase_rows import erase
 from lakehouse.operations.maintain import maintain
 from lakehouse.query.connections import connect
+from lakehouse.storage import stored_table
 from lakehouse_tests.helpers.attacks.writers import by_writer
 from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
-COLUMNS = [*temperatures.columns, Column("revision", "BIGINT", doc="d")]
+COLUMNS = [*temperatures.columns, Column("revision", "BIGINT", doc="d"), Column("note", "STRING", doc="d")]
 
 
 @pytest.fixture
@@ -102,6 +103,28 @@ def test_maintenance_copies_a_file_of_which_many_rows_are_hidden(stream):
     before = rows(stream)
     maintain(stream.context)
     assert hidden_counts(stream) == [] and rows(stream) == before
+
+
+def test_rows_are_hidden_after_a_checkpoint_of_spark(stream):
+    """It has the values of partitions once more, as dates."""
+    revisions = iter(range(3, 20))
+    with by_writer("Spark"):
+        while DeltaTable(stream.uri).version() % 10:
+            stream.send_and_merge(*updates(20, revision=next(revisions)))
+    stream.send_and_merge(*updates(3, 21, revision=20))
+    assert engine(stream) == "lakehouse" and count_rows(stream.uri) == len(rows(stream)) == 40
+
+
+def test_spark_stores_a_batch_whose_stored_rows_are_too_large_to_be_held_here(stream, monkeypatch):
+    monkeypatch.setattr(stored_table, "MOST_MEMORY", 100)
+    stream.send_and_merge(*updates(8, revision=3))
+    assert engine(stream) == "Apache" and len(rows(stream)) == 40
+
+
+def test_a_row_that_was_hidden_before_the_option_was_taken_away_is_erased(stream):
+    stream.table = replace(stream.table, upkeep=Upkeep())
+    erase(stream.context, f"observed_at = TIMESTAMP '{hour(3)}'")
+    assert len(rows(stream)) == 39 and hidden_counts(stream) == []
 
 
 def test_an_erased_row_stays_in_no_file_of_the_table(stream):

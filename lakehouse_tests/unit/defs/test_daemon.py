@@ -86,3 +86,11 @@ def test_edits_of_the_project_are_seen_and_others_are_not(tmp_path: Path, monkey
     assert {*daemon._edits()} == edits
     os.utime(declaration, (1, 1))
     assert {*daemon._edits()} != edits
+
+
+def test_a_wrong_setting_does_not_end_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
+    assert daemon._read_edits() is not None
+    monkeypatch.setenv("LAKEHOUSE_SPARK_DRIVER_MEMORY", "lots")
+    assert daemon._read_edits() is None

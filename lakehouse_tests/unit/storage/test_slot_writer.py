@@ -19,8 +19,10 @@ from lakehouse.errors import ConflictError, TableDamagedError, TableError
 from lakehouse.ledger.durability import require_undamaged
 from lakehouse.ledger.ledger import app_id
 from lakehouse.ledger.versions import count_rows, files_within
-from lakehouse.storage.delta_rs_writer import append_quickly
+from lakehouse.storage.delta_rs_writer import append_quickly, restore_version
+from lakehouse.storage.eligibility import can_copy_files
 from lakehouse.storage.layout import VECTORS, Layout
+from lakehouse.storage.slot_files import remove_drafts
 from lakehouse.storage.slot_writer import write_slots
 from lakehouse_tests.helpers.tables.plain_tables import FAR, OSLO, PARIS, SCHEMA, create_table, next_commit, rows
 
@@ -166,11 +168,45 @@ def test_a_slot_with_another_row_is_refused_before_anything_is_committed(tmp_pat
     assert DeltaTable(layout.uri).version() == 0
 
 
-def test_what_a_killed_writer_left_is_removed_by_the_next_one(layout: Layout) -> None:
-    draft = Path(layout.uri, "_draft-killed")
-    draft.mkdir()
-    write_slots(layout, compared(layout, CHANGES), KEY, next_commit(layout))
-    assert not list(Path(layout.uri).glob("_draft*"))
+def test_what_a_killed_writer_left_is_removed_by_the_next_one_and_by_maintenance(layout: Layout) -> None:
+    draft, entry = Path(layout.uri, "_draft-killed"), Path(layout.uri, "_delta_log", f".{'a' * 32}.tmp")
+    for remove in (
+        lambda: write_slots(layout, compared(layout, CHANGES), KEY, next_commit(layout)),
+        lambda: remove_drafts(layout),
+    ):
+        draft.mkdir()
+        entry.touch()
+        remove()
+        assert not draft.exists() and not entry.exists()
+
+
+def test_a_version_whose_deletion_vector_is_gone_is_not_restored(tmp_path: Path) -> None:
+    layout = replace(create_table(tmp_path, PARIS, OSLO, **{VECTORS: "true"}), deletion_vectors=True)
+    write_slots(layout, compared(layout, [(PARIS, (*PARIS[:3], 7))]), KEY, next_commit(layout))
+    (former_vector,) = Path(layout.uri).glob("*.bin")
+    write_slots(layout, compared(layout, [(OSLO, (*OSLO[:3], 8))]), KEY, next_commit(layout))
+    restore_version(layout, 0, 2)
+    former_vector.unlink()
+    with pytest.raises(TableError, match="VACUUM has deleted files of it"):
+        restore_version(layout, 1, 3)
+    assert DeltaTable(layout.uri).version() == 3
+
+
+def test_a_file_whose_values_cannot_be_converted_is_left_to_spark(tmp_path: Path) -> None:
+    layout = replace(create_table(tmp_path, PARIS), sync=False)
+    changes = compared(layout, [(PARIS, PARIS)])
+    (file,) = (Path(name) for name in DeltaTable(layout.uri).file_uris())
+    texts = pq.read_table(file).set_column(3, "n", pa.array(["many"]))
+    pq.write_table(texts, file)
+    with pytest.raises(ConflictError):
+        write_slots(layout, changes, KEY, next_commit(layout))
+    assert DeltaTable(layout.uri).version() == 0
+
+
+def test_files_in_a_store_are_left_to_spark(tmp_path: Path) -> None:
+    """deltalake panics if it reads a file of a store while it writes another one."""
+    layout = replace(create_table(tmp_path, PARIS), uri="s3://bucket/t")
+    assert not can_copy_files(layout, ["s3://bucket/t/part.parquet"]) and can_copy_files(layout, [])
 
 
 def test_a_checkpoint_keeps_hidden_rows_hidden(layout: Layout) -> None:

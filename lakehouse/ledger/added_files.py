@@ -40,7 +40,7 @@ def hiding_files(table: DeltaTable, uri: str) -> list[Action]:
 def added_files(uri: str, version: int) -> dict[str, Action]:
     """Return the actions that added the active files of a version, by their path in the log.
 
-    Raises ``TableError`` if the log holds neither all commits nor a checkpoint before them that is no V2 checkpoint.
+    Raises ``TableError`` if the log holds neither all commits nor a checkpoint of form V1 before them.
     """
     files = dict[str, Action | None]()
     with log_failures(uri):

@@ -63,12 +63,12 @@ def open_pack(path: Path) -> KeyPack | None:
             length = file.read(_LENGTH.size)
             header_sum, checksum = _SUMS.unpack(file.read(_SUMS.size))
             text = file.read(_LENGTH.unpack(length)[0])
-            first = file.tell()
         header = json.loads(text)
         if zlib.crc32(length + text) != header_sum or header["form"] != _FORM:
             return None
         files = {path: (size, rows) for path, (size, rows) in header["files"].items()}
         key = tuple((name, type_) for name, type_ in header["key"])
+        first = _LENGTH.size + _SUMS.size + len(text)
         return KeyPack(path, key, files, int(header["count"]), first, checksum)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, struct.error):
         return None

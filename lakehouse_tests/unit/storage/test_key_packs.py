@@ -146,7 +146,7 @@ def test_small_packs_become_one(layout: Layout) -> None:
 
 @pytest.fixture
 def always_inserting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the ledger says, the newest batches only inserted."""
+    """The newest batches only inserted, in any ledger."""
     monkeypatch.setattr(key_hashes, "_INSERTING_BATCHES", 0)
 
 

@@ -14,6 +14,7 @@ from lakehouse.errors import TableError
 from lakehouse.ledger.log_copies import LOG, local_log
 from lakehouse.ledger.log_files import Action, LogFiles
 from lakehouse.ledger.table_failures import log_failures
+from lakehouse.ledger.vectors import vector_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +36,12 @@ def hiding_files(table: DeltaTable, uri: str) -> list[Action]:
     """Return the actions that added the active files with a deletion vector to an opened table."""
     adds = added_files(uri, table.version()).values() if may_hide_rows(table) else ()
     return [add for add in adds if add.get("deletionVector")]
+
+
+def has_lost_vectors(table: DeltaTable, folder: Path) -> bool:
+    """Whether a deletion vector of an opened table in this folder was deleted, as VACUUM does."""
+    paths = (vector_path(add["deletionVector"]) for add in hiding_files(table, str(folder)))
+    return any(not (folder / path).exists() for path in paths if path)
 
 
 def added_files(uri: str, version: int) -> dict[str, Action]:

@@ -11,7 +11,6 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,14 +20,13 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from lakehouse.decoding.staged import REMOVES, STALE
 from lakehouse.errors import ConflictError, TableDamagedError, TableError
-from lakehouse.ledger.added_files import hiding_files
+from lakehouse.ledger.added_files import has_lost_vectors
 from lakehouse.ledger.commits import Commit, Entry, Upkeep
 from lakehouse.ledger.durability import require_undamaged, sync_commits
 from lakehouse.ledger.ledger import app_id
 from lakehouse.ledger.log import open_uncached, open_version
 from lakehouse.ledger.log_copies import LOG
 from lakehouse.ledger.table_failures import write_failures
-from lakehouse.ledger.vectors import vector_path
 from lakehouse.settings.store import Store
 from lakehouse.storage.data_files import DataFile, writer_properties
 from lakehouse.storage.eligibility import supports_links
@@ -177,7 +175,8 @@ def restore_version(layout: Layout, version: int, planned_on: int) -> None:
     def write(table: DeltaTable) -> None:
         message = f"Version {version} of {layout.name} cannot be restored"
         properties = CommitProperties(max_commit_retries=0)
-        if folder and _has_lost_vectors(layout, folder, version):
+        # deltalake looks only for the data files
+        if folder and has_lost_vectors(open_version(layout.uri, version), folder):
             action = "Choose a newer version, or use a backup of the table."
             raise TableError(f"{message}: VACUUM has deleted files of it", where=layout.uri, action=action)
         try:
@@ -205,13 +204,6 @@ def restore_version(layout: Layout, version: int, planned_on: int) -> None:
             with suppress(TableDamagedError):  # the next run reports what is still damaged
                 require_undamaged(layout.uri)
                 sync_commits(layout.uri)
-
-
-def _has_lost_vectors(layout: Layout, folder: Path, version: int) -> bool:
-    """Whether a deletion vector of a version was deleted: deltalake looks only for the data files."""
-    table = open_version(layout.uri, version)
-    paths = (vector_path(add["deletionVector"]) for add in hiding_files(table, layout.uri))
-    return any(not (folder / path).exists() for path in paths if path)
 
 
 def spark_advice(uri: str, version: int) -> str:

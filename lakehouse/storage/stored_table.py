@@ -214,7 +214,7 @@ class StoredTable:
         stored_rows = self._read_stored(commit.table_version, expected, is_small=is_small)
         if stored_rows is None:
             return None
-        rows = self._collect_few(comparison.compare_few(stored_rows), expected.rows)
+        rows = self._collect_few(comparison.compare_few(stored_rows), expected.rows, is_small=is_small)
         if rows is None:
             return None
         counted_names = [name for name in COUNTED_FLAGS if name in rows.column_names]
@@ -249,17 +249,19 @@ class StoredTable:
             return read_nothing(self.spark, self.layout)
         return read_slots(self.spark, self.layout, version, partitions, expected.bounds)
 
-    def _collect_few(self, compared_rows: DataFrame, count: int | None) -> pa.Table | None:
+    def _collect_few(self, compared_rows: DataFrame, count: int | None, *, is_small: bool) -> pa.Table | None:
         """Return compared rows; ``None`` if Spark has to write them: more or fewer than expected, or none to store.
 
         A duplicate key makes them more, which Delta refuses, and deltalake makes no commit for no row.
         """
-        if MATCHED_ROW in compared_rows.columns and has_texts(self.layout):
+        if not is_small and has_texts(self.layout):
             compared_rows = compared_rows.localCheckpoint()
             size = compared_rows.selectExpr("sum(octet_length(to_json(struct(*))))").first()
             if size and (size[0] or 0) > MOST_MEMORY:  # of stored rows, which were not counted
                 return None
         rows = collect_rows(compared_rows)
+        if rows is not None and MATCHED_ROW in rows.column_names and rows[MATCHED_ROW].null_count == rows.num_rows:
+            rows = rows.drop_columns([MATCHED_ROW])  # all keys are new
         if rows is None or rows.nbytes > MOST_MEMORY:  # kept values from stored rows add to the expected size
             return None
         if rows.num_rows != count or pc.all(rows[STALE]).as_py():

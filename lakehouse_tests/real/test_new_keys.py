@@ -52,7 +52,7 @@ def stream(spark, broker) -> Stream:
 
 
 def packs(stream: Stream) -> list[Path]:
-    return sorted(Path(stream.uri, KEYS_FOLDER).glob("*"))
+    return sorted(Path(stream.uri, KEYS_FOLDER).glob("*.keys"))
 
 
 def merge_one_of_each(stream: Stream) -> dict[str, int]:

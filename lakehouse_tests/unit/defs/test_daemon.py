@@ -39,7 +39,7 @@ def state_after(age: float, *, is_idle: bool = True, has_succeeded: bool = True)
 
 
 def test_an_idle_sensor_rests_until_its_topic_grows() -> None:
-    watch = SeeingWatch({"prices": NOW - 60, "orders": NOW + 60})
+    watch = SeeingWatch({"prices": time.time() - 60, "orders": time.time()})
     assert daemon.is_at_rest(watch, state_after(10), ["prices"])
     assert not daemon.is_at_rest(watch, state_after(10), ["orders"])
     assert not daemon.is_at_rest(watch, state_after(10), ["prices", "orders"])

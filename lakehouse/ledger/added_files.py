@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 
 VECTOR_FEATURE = "deletionVectors"
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(\.\d{10}\.\d{10})?\.parquet")  # whole, or in parts
-# Spark adds statistics and partitions once more, with their types, which an entry does not have
+# Spark adds statistics and partitions once more, with their types; a table with numbers of rows is left to Spark
 _MAPS = ("partitionValues", "tags")
 _VALUES = ("path", "size", "modificationTime", "dataChange", "stats", "deletionVector")
-_NUMBERS = ("baseRowId", "defaultRowCommitVersion", "clusteringProvider")
 
 
 def may_hide_rows(table: DeltaTable) -> bool:
@@ -92,5 +91,5 @@ def _read_checkpoint(files: Sequence[Path]) -> Iterator[Action]:
 
 def _to_action(add: Action) -> Action:
     """Return the action of a row of a checkpoint, as an entry of the log has it."""
-    action = {name: add[name] for name in (*_VALUES, *_NUMBERS) if add.get(name) is not None}
+    action = {name: add[name] for name in _VALUES if add.get(name) is not None}
     return action | {name: dict(add[name]) for name in _MAPS if add.get(name) is not None}

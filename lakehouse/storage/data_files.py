@@ -40,8 +40,12 @@ _MOST_REWRITTEN = 8 * ROW_GROUP  # bytes of a partition that is rewritten becaus
 _VALUE_SIZE = 16  # most bytes of a value, except texts
 # pyspark converts no struct of Arrow whose fields cannot be NULL
 _SLOT_SQL = "struct(nullif(_metadata.file_path, '') AS file, nullif(_metadata.row_index, -1) AS index)"
-_NO_SLOT_SQL = "CAST(NULL AS STRUCT<file: STRING, index: BIGINT>)"
 _FOOTER = 256 * 1024  # bytes from the end of a file that hold its footer, unless the file is very large
+
+
+def name_of(path: str) -> str:
+    """Return the name of a data file, in which writers of Delta put an id that no other file has."""
+    return unquote(path).rpartition("/")[2]
 
 
 def read_footer(uri: str, path: str) -> pq.FileMetaData:
@@ -76,8 +80,8 @@ def read_slots(
 ) -> DataFrame | None:
     """Return at least the rows in these partitions and ``bounds``, each with its slot in ``_slot``.
 
-    ``None`` if slots cannot be read: Delta shows them only if the table may have deletion vectors, and of other tables,
-    Spark opens each file that may have a row.
+    If no file can have a row in ``bounds``, it has no row and no slots. ``None`` if slots cannot be read: Delta shows
+    them only if the table may have deletion vectors, and of other tables, Spark opens each file that may have a row.
     """
     slot = F.expr(_SLOT_SQL).alias(SLOT)
     if layout.deletion_vectors:
@@ -85,7 +89,7 @@ def read_slots(
     return _read_files(spark, layout, version, partitions, (slot, bounds))
 
 
-def read_nothing(spark: SparkSession, layout: Layout, *_: object) -> DataFrame | None:
+def read_nothing(spark: SparkSession, layout: Layout) -> DataFrame | None:
     """Return no row, with the columns of the table."""
     table = open_table(layout.uri)
     return spark.createDataFrame([], StructType.fromJson(json.loads(table.schema().to_json()))) if table else None
@@ -106,7 +110,7 @@ def _read_files(
     if slots and files.num_rows > MOST_FILES:
         files = files.filter(pc.is_in(files["path"], files_within(table, slots[1])))
         if not files.num_rows:
-            return read_table(spark, layout, version).where("false").withColumn(SLOT, F.expr(_NO_SLOT_SQL))
+            return read_nothing(spark, layout)
     if not 0 < files.num_rows <= (_MOST_SLOT_FILES if slots else MOST_FILES):
         return None
     return _read_paths(spark, layout, table, files, slots[:1] if slots else ())

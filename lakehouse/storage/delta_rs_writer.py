@@ -176,17 +176,15 @@ def restore_version(layout: Layout, version: int, planned_on: int) -> None:
         message = f"Version {version} of {layout.name} cannot be restored"
         properties = CommitProperties(max_commit_retries=0)
         # deltalake looks only for the data files
+        action = "Choose a newer version, or use a backup of the table."
+        files_gone = TableError(f"{message}: VACUUM has deleted files of it", where=layout.uri, action=action)
         if folder and has_lost_vectors(open_version(layout.uri, version), folder):
-            action = "Choose a newer version, or use a backup of the table."
-            raise TableError(f"{message}: VACUUM has deleted files of it", where=layout.uri, action=action)
+            raise files_gone
         try:
             table.restore(version, commit_properties=properties, post_commithook_properties=_HOOKS)
         except DeltaError as error:
             if "missing file" in str(error):
-                action = "Choose a newer version, or use a backup of the table."
-                raise TableError(
-                    f"{message}: VACUUM has deleted files of it", where=layout.uri, action=action
-                ) from error
+                raise files_gone from error
             if _version(layout) != planned_on:
                 raise
             raise TableError(

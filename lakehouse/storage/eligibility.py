@@ -9,7 +9,6 @@ from collections.abc import Collection
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import unquote
 
 import pyarrow.compute as pc
 from deltalake import DeltaTable, Field
@@ -21,7 +20,7 @@ from lakehouse.ledger.log import open_table
 from lakehouse.ledger.log_copies import LOG
 from lakehouse.ledger.versions import active_files
 from lakehouse.settings.store import Store
-from lakehouse.storage.data_files import MOST_FILES, read_footer
+from lakehouse.storage.data_files import MOST_FILES, name_of, read_footer
 from lakehouse.storage.layout import STATISTICS, TEXT_TYPES, VECTORS, Layout, paths
 
 MOST_ROWS = 500_000  # of a commit, in the memory of this process
@@ -100,10 +99,10 @@ def can_copy_files(layout: Layout, file_uris: Collection[str]) -> bool:
         return True
     if Store(layout.uri).folder is None:
         return False
-    names = {unquote(uri).rpartition("/")[2] for uri in file_uris}
+    names = set(map(name_of, file_uris))
     table = open_table(layout.uri)
     paths = active_files(table, layout.uri)["path"].to_pylist() if table else []
-    touched_paths = [path for path in paths if unquote(path).rpartition("/")[2] in names]
+    touched_paths = [path for path in paths if name_of(path) in names]
     sizes = [_size_to_copy(layout.uri, path) for path in touched_paths]
     return None not in sizes and len(sizes) == len(names) and sum(filter(None, sizes)) <= _MOST_COPIED_BYTES
 

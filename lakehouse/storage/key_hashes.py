@@ -89,7 +89,7 @@ class KeyHashes:
                 self._add({path: files.pop(path) for path in own_paths}, hashes, self._erasure)
             if files and only_inserted(entry) and _are_inserting(read()):
                 self._read(files, _MOST_READ_ROWS)
-        except Exception as error:
+        except Exception as error:  # the batch is committed, and needs no pack
             _log.warning("Keys of %s are not packed: %s", self.layout.name, error)
 
     def renew(self, ledger: Ledger) -> None:

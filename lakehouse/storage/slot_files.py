@@ -24,6 +24,7 @@ from lakehouse.ledger.added_files import added_files
 from lakehouse.ledger.log_copies import LOG
 from lakehouse.ledger.versions import active_files
 from lakehouse.settings.store import Store
+from lakehouse.storage.data_files import name_of
 from lakehouse.storage.deletion_vectors import read_vector, write_vectors
 from lakehouse.storage.eligibility import has_texts
 from lakehouse.storage.layout import Layout
@@ -92,22 +93,17 @@ def list_touched_files(layout: Layout, table: DeltaTable, slots: pa.Table) -> li
     Raises ``CommitFailedError`` if two files have one name, as those of a table that Spark did not write may.
     """
     files = active_files(table, layout.uri, layout.partition_by).to_pylist()
-    by_name = {_name_of(file["path"]): file for file in files}
+    by_name = {name_of(file["path"]): file for file in files}
     if len(by_name) < len(files):
         raise CommitFailedError(f"Two files of {layout.name} have the same name")
     touched_files = []
     for uri in pc.unique(slots["file"]).to_pylist():
         rows = slots.filter(pc.equal(slots["file"], uri)).sort_by("index")
-        file, keys = by_name[_name_of(uri)], rows.drop_columns(["file", "index"])
+        file, keys = by_name[name_of(uri)], rows.drop_columns(["file", "index"])
         touched_files.append(
             TouchedFile(file["path"], file["size"], file["partition"], rows["index"].to_numpy(), keys.combine_chunks())
         )
     return touched_files
-
-
-def _name_of(path: str) -> str:
-    """Return the name of a file, in which writers of Delta put an id that no other file has."""
-    return unquote(path).rpartition("/")[2]
 
 
 @dataclass(frozen=True)

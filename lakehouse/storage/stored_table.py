@@ -190,9 +190,11 @@ class StoredTable:
         """
         if not self.layout.key:
             raise ValueError(f"{self.layout.name} has no key to compare rows by")
-        is_few = can_replace_slots(self.layout, expected.rows, expected.text)
-        is_large = is_few and not can_merge_quickly(self.layout, 0, expected.partitions)
-        entry = self._write_few(comparison, commit, expected)
+        is_small = can_merge_quickly(self.layout, expected.rows, expected.partitions, expected.text)
+        is_large = not is_small and can_replace_slots(self.layout, expected.rows, expected.text)
+        entry = None
+        if expected.rows and (is_small or is_large):
+            entry = self._write_few(comparison, commit, expected, is_small=is_small)
         if entry is None:
             rows, spec, counts = comparison.compare_many(self.rows())
             entry = self.merge(rows, spec, comparison.before_commit(rows, _with_counts(commit, counts)))
@@ -205,12 +207,13 @@ class StoredTable:
         """The hashes of its keys."""
         return KeyHashes(self.spark, self.layout)
 
-    def _write_few(self, comparison: Comparison, commit: Commit, expected: ExpectedRows) -> Entry | None:
+    def _write_few(
+        self, comparison: Comparison, commit: Commit, expected: ExpectedRows, *, is_small: bool
+    ) -> Entry | None:
         """Compare rows with the version that the commit was planned on, and commit on that version without Spark.
 
         Returns ``None``, and writes nothing, if Spark has to write.
         """
-        is_small = can_merge_quickly(self.layout, expected.rows, expected.partitions, expected.text)
         stored_rows = self._read_stored(commit.table_version, expected, is_small=is_small)
         if stored_rows is None:
             return None
@@ -238,11 +241,9 @@ class StoredTable:
     def _read_stored(self, version: int, expected: ExpectedRows, *, is_small: bool) -> DataFrame | None:
         """Return at least the stored rows with the keys of a batch: none if all of its keys are new.
 
-        ``None`` if the batch has no row, or too many, or if the table is not eligible.
+        ``None`` if Spark has to compare them.
         """
         partitions = expected.partitions
-        if not expected.rows or not (is_small or can_replace_slots(self.layout, expected.rows, expected.text)):
-            return None
         if is_small:
             return read_rows(self.spark, self.layout, version, partitions)
         if self.key_hashes.are_new(expected.key_hashes, version, partitions):
